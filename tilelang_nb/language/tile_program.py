@@ -1,0 +1,150 @@
+"""The tile program: which calls stand for tile operations, how they are written into the IR and how they are read back.
+
+A tile program is a `tirx.PrimFunc` made of ordinary statements (loops, ifs, stores, allocations) and tile operations.  A tile
+operation is `Evaluate(call_extern("void", "tl.<name>", operand, ...))` with its operands in the order of `SIGNATURES`; an
+operation with a result is the value of a `Bind`.  A region operand is `call_extern("handle", "tl.region", buffer[begin...],
+extent...)`.  `read` turns a call back into a `TileCall` with named operands.
+
+Memory scopes of a tile program: "global", "shared.dyn" (`alloc_shared`), "local.fragment" (one logical tile over all threads of
+the block), "local" (per-thread array), "local.var" (per-thread scalar, shape (1,)), "shared.barrier" (mbarriers).
+
+Loops: `ForKind.PARALLEL` is `T.Parallel` (several dimensions are directly nested loops), SERIAL, UNROLLED, VECTORIZED; the options
+of a loop are annotations `tl.<option>` (`tl.num_stages` marks `T.Pipelined`).  `AttrStmt(IterVar, "thread_extent", extent)` binds
+`blockIdx.*` and `threadIdx.*` around the body of a launch; `AttrStmt(0, "tl.warp_groups", "0,1")` is `T.ws(0, 1)`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import tvm
+from tvm import tirx as tir
+from tvm.ir import StringImm
+
+# name -> operands in order.  A trailing "?" marks an operand that may be absent (written as the string "").
+SIGNATURES: dict[str, tuple[str, ...]] = {
+    # data movement
+    "copy": ("source", "target", "coalesced_width?", "disable_tma?"),
+    "async_copy": ("source", "target", "coalesced_width?"),
+    "fill": ("target", "value"),
+    "transpose": ("source", "target"),
+    # matrix multiply-accumulate: C (+)= op(A) @ op(B); clear_accum is a boolean expression, policy "square" | "full_row" | "full_col"
+    "gemm": ("a", "b", "c", "transpose_a", "transpose_b", "clear_accum", "policy"),
+    # operation: sum max min abssum absmax bitand bitor bitxor any all
+    "reduce": ("operation", "source", "target", "dim", "clear", "nan_propagate"),
+    # operation: sum max
+    "cumulate": ("operation", "source", "target", "dim", "reverse"),
+    # per-thread partial results over all threads, combined by finalize_reducer; operation: sum max min
+    "reducer": ("buffer", "operation", "replication"),
+    "finalize_reducer": ("buffer", "target?"),
+    # operation: add max min and or xor exchange.  On whole regions; value is a region or a scalar expression
+    "atomic_region": ("operation", "target", "value"),
+    # one element; `target` is a region of extent 1 everywhere.  Its value is the old content: written as Bind(old, call) always
+    "atomic_element": ("operation", "target", "value"),
+    "atomic_load": ("target",),
+    "atomic_store": ("target", "value"),
+    # checks and output
+    "print": ("message", "value?"),
+    "device_assert": ("condition", "message"),
+    "assume": ("condition",),
+    # hints
+    "annotate_layout": ("buffer", "layout"),  # layout: key into TileProgram.layouts
+    "annotate_safe_value": ("buffer", "value"),
+    "use_swizzle": ("panel_size", "order", "enable"),
+    # synchronisation
+    "sync_threads": ("barrier_id?", "arrive_count?"),
+    "sync_warp": ("mask?",),
+    "sync_grid": (),
+    "barrier_init": ("barrier", "arrive_count"),
+    "barrier_arrive": ("barrier",),
+    "barrier_wait": ("barrier", "parity"),
+    "barrier_expect_tx": ("barrier", "bytes"),
+    "commit_group": (),
+    "wait_group": ("pending",),
+}
+PREFIX = "tl."
+
+
+@dataclass(frozen=True)
+class RegionOperand:
+    """A box of a buffer: `begin` and `extent` per dimension, as TIR expressions."""
+
+    buffer: Any  # the buffer's Var
+    begin: tuple[Any, ...]
+    extent: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class TileCall:
+    """A tile operation read back: `call.operands["source"]` or `call["source"]`.
+
+    An operand is a RegionOperand, a TIR expression, a Python str, or None where an optional one is absent.  Integer and
+    boolean immediates are given as Python int and bool only by `integer` and `boolean`.
+    """
+
+    name: str
+    operands: dict[str, Any]
+    span: Any
+
+    def __getitem__(self, name: str) -> Any:
+        return self.operands[name]
+
+    def integer(self, name: str) -> int:
+        return int(self.operands[name])
+
+    def boolean(self, name: str) -> bool:
+        return bool(int(self.operands[name]))
+
+
+def region(buffer: Any, begin: Any, extent: Any) -> tir.Call:
+    """The region operand of a tile operation.  `begin` and `extent`: TIR expressions, one per dimension."""
+    return tir.call_extern("handle", PREFIX + "region", tir.BufferLoad(buffer, list(begin)), *extent)
+
+
+def operation(name: str, *operands: Any, dtype: str = "void") -> tir.Call:
+    """A tile operation: operands are regions, TIR expressions, str, bool, int, or None for an absent optional one."""
+    signature = SIGNATURES[name]
+    if len(operands) > len(signature) or any(
+        operand is None and not field.endswith("?") for field, operand in zip(signature, operands)
+    ):
+        raise TypeError(f"tl.{name} takes {signature}")
+    padded = list(operands) + [None] * (len(signature) - len(operands))
+    return tir.call_extern(dtype, PREFIX + name, *[_encode(operand) for operand in padded])
+
+
+def _encode(operand: Any) -> Any:
+    if operand is None:
+        return StringImm("")
+    if isinstance(operand, bool):
+        return tir.const(operand, "bool")
+    if isinstance(operand, int):
+        return tir.const(operand, "int32")
+    return StringImm(operand) if isinstance(operand, str) else operand
+
+
+def operation_name(expr: Any) -> str | None:
+    """The name of a tile operation without its prefix; None for any other expression."""
+    if isinstance(expr, tvm.ir.Call) and getattr(expr.op, "name", "") == "tirx.call_extern":
+        name = expr.args[0].value
+        if name.startswith(PREFIX):
+            return name[len(PREFIX) :]
+    return None
+
+
+def read(expr: Any, span: Any = None) -> TileCall:
+    """The tile operation that a call stands for."""
+    name = operation_name(expr)
+    if name is None or name not in SIGNATURES:
+        raise ValueError(f"no tile operation: {expr}")
+    names = [field.rstrip("?") for field in SIGNATURES[name]]
+    return TileCall(name, dict(zip(names, [_decode(argument) for argument in expr.args[1:]])), span)
+
+
+def _decode(argument: Any) -> Any:
+    if isinstance(argument, StringImm):
+        return argument.value or None
+    if operation_name(argument) == "region":
+        load = argument.args[1]
+        return RegionOperand(load.source, tuple(load.indices), tuple(argument.args[2:]))
+    return argument

@@ -1,0 +1,124 @@
+"""TL3xx and TL4xx: launches and the simulated device; TL900."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..diagnostic import Message
+
+__all__ = [
+    "ArgumentMismatch",
+    "TargetUnavailable",
+    "SimulatedRace",
+    "SimulatedOutOfBounds",
+    "SimulatedUninitialisedRead",
+    "DeviceAssertFailed",
+    "SimulatedDeadlock",
+    "InternalError",
+]
+
+
+@dataclass(frozen=True)
+class ArgumentMismatch(Message):
+    """A launch argument of another dtype, rank, shape, stride or device."""
+
+    code, slug = "TL301", "argument-mismatch"
+    text = "{argument}: expected {expected}, given {given}"
+    label = "this argument does not fit"
+    advice = "{remedy}"
+
+    argument: str
+    expected: str
+    given: str
+    remedy: str
+
+
+@dataclass(frozen=True)
+class TargetUnavailable(Message):
+    """No such device, or the operation needs a newer architecture."""
+
+    code, slug = "TL302", "target-unavailable"
+    text = "{problem}"
+    label = "not available here"
+    advice = "{remedy}"
+
+    problem: str
+    remedy: str
+
+
+@dataclass(frozen=True)
+class SimulatedRace(Message):
+    """Conflicting accesses without a barrier."""
+
+    code, slug = "TL401", "simulated-race"
+    text = "{problem}"
+    label = "no barrier orders these accesses"
+    advice = "{remedy}"
+
+    problem: str
+    remedy: str
+
+
+@dataclass(frozen=True)
+class SimulatedOutOfBounds(Message):
+    """An access outside a buffer."""
+
+    code, slug = "TL402", "simulated-out-of-bounds"
+    text = "{problem}"
+    label = "outside the buffer"
+    advice = "{remedy}"
+
+    problem: str
+    remedy: str
+
+
+@dataclass(frozen=True)
+class SimulatedUninitialisedRead(Message):
+    """Memory read before it is written."""
+
+    code, slug = "TL403", "simulated-uninitialised-read"
+    text = "{problem}"
+    label = "nothing wrote this element"
+    advice = "{remedy}"
+
+    problem: str
+    remedy: str
+
+
+@dataclass(frozen=True)
+class DeviceAssertFailed(Message):
+    """T.device_assert failed."""
+
+    code, slug = "TL404", "device-assert"
+    text = "{problem}"
+    label = "false for this thread"
+    advice = "{remedy}"
+
+    problem: str
+    remedy: str
+
+
+@dataclass(frozen=True)
+class SimulatedDeadlock(Message):
+    """Threads wait at a barrier that cannot complete."""
+
+    code, slug = "TL405", "simulated-deadlock"
+    text = "{problem}"
+    label = "this wait never ends"
+    advice = "{remedy}"
+
+    problem: str
+    remedy: str
+
+
+@dataclass(frozen=True)
+class InternalError(Message):
+    """A fault of this program."""
+
+    code, slug = "TL900", "internal-error"
+    text = "{problem}"
+    label = "a fault of tilelang_nb, not of the cell"
+    advice = "please report it with this text: {report}"
+
+    problem: str
+    report: str

@@ -1,0 +1,341 @@
+"""TL10x to TL14x: device values in places that need a value while the kernel is built; loops; operators."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..diagnostic import Message
+
+__all__ = [
+    "RuntimeAssert",
+    "PrintOfDeviceValue",
+    "LenOfBuffer",
+    "TypeOfDeviceValue",
+    "IsinstanceOfDeviceValue",
+    "RuntimeBreakOfCompileTimeLoop",
+    "NotIterable",
+    "EndlessIterable",
+    "RuntimeComprehensionBound",
+    "RuntimeComprehensionFilter",
+    "GeneratorOutOfScope",
+    "RuntimeIndexIntoPythonObject",
+    "EndlessWhile",
+    "BreakNotAllowed",
+    "ValueNeededWhileBuilding",
+    "LossyConstant",
+    "IntegerTrueDivision",
+    "MatrixMultiplyOperator",
+    "BufferAsCondition",
+    "IdentityOfDeviceValues",
+    "NotANumber",
+    "ZeroStep",
+    "MacroRecursionLimit",
+    "ExceptionWhileBuilding",
+    "AssertionFailedWhileBuilding",
+]
+
+
+@dataclass(frozen=True)
+class RuntimeAssert(Message):
+    """`assert` on a device value."""
+
+    code, slug = "TL105", "runtime-assert"
+    text = "`assert` on a device value"
+    label = "known only when the kernel runs"
+    advice = "write `T.device_assert({condition}, message)`"
+
+    condition: str
+
+
+@dataclass(frozen=True)
+class PrintOfDeviceValue(Message):
+    """`print` of a device value."""
+
+    code, slug = "TL106", "print-of-device-value"
+    text = "`print` of {what}"
+    label = "known only when the kernel runs"
+    advice = "write `T.print({name})`"
+
+    what: str
+    name: str
+
+
+@dataclass(frozen=True)
+class LenOfBuffer(Message):
+    """`len` of a buffer or device value."""
+
+    code, slug = "TL107", "len-of-buffer"
+    text = "`len` of {what}"
+    label = "a buffer has no len"
+    advice = "write {remedy}"
+
+    what: str
+    remedy: str
+
+
+@dataclass(frozen=True)
+class TypeOfDeviceValue(Message):
+    """`type` of a device value."""
+
+    code, slug = "TL108", "type-of-device-value"
+    text = "`type` of {what}"
+    label = "a device value has a dtype, no Python type"
+    advice = "use `.dtype`"
+
+    what: str
+
+
+@dataclass(frozen=True)
+class IsinstanceOfDeviceValue(Message):
+    """`isinstance` of a device value."""
+
+    code, slug = "TL109", "isinstance-of-device-value"
+    text = "`isinstance` of {what}"
+    label = "a device value has a dtype, no Python type"
+    advice = "compare `.dtype`"
+
+    what: str
+
+
+@dataclass(frozen=True)
+class RuntimeBreakOfCompileTimeLoop(Message):
+    """`break`/`continue` of a compile-time loop under a runtime condition."""
+
+    code, slug = "TL110", "runtime-break-of-compile-time-loop"
+    text = "`{word}` of the compile-time loop on line {line} under a runtime condition"
+    label = "the loop is expanded before the condition is known"
+    advice = "use a serial loop: `for i in range(n)`"
+
+    word: str
+    line: str
+
+
+@dataclass(frozen=True)
+class NotIterable(Message):
+    """A device value, buffer, region or number as an iterable."""
+
+    code, slug = "TL111", "not-iterable"
+    text = "{what} cannot be iterated"
+    label = "nothing to iterate over while building"
+    advice = "{remedy}"
+
+    what: str
+    remedy: str
+
+
+@dataclass(frozen=True)
+class EndlessIterable(Message):
+    """A compile-time loop passes the item limit."""
+
+    code, slug = "TL112", "endless-iterable"
+    text = "more than {limit} items"
+    label = "the loop body is expanded once per item"
+    advice = "bound it: `itertools.islice(items, n)`, or use a device loop"
+
+    limit: str
+
+
+@dataclass(frozen=True)
+class RuntimeComprehensionBound(Message):
+    """Comprehension over a runtime extent."""
+
+    code, slug = "TL113", "runtime-comprehension-bound"
+    text = "a comprehension over a runtime extent"
+    label = "the number of items is known only when the kernel runs"
+    advice = "use a device loop and a buffer"
+
+
+@dataclass(frozen=True)
+class RuntimeComprehensionFilter(Message):
+    """A comprehension filter needs a device value."""
+
+    code, slug = "TL114", "runtime-comprehension-filter"
+    text = "a comprehension filter on a device value"
+    label = "known only when the kernel runs"
+    advice = "use `if` in a device loop"
+
+
+@dataclass(frozen=True)
+class GeneratorOutOfScope(Message):
+    """A generator is consumed where a captured device value is gone."""
+
+    code, slug = "TL115", "generator-out-of-scope"
+    text = "{problem}"
+    label = "a value that it captured is gone"
+    advice = "consume the generator inside the loop or branch that made it"
+
+    problem: str
+
+
+@dataclass(frozen=True)
+class RuntimeIndexIntoPythonObject(Message):
+    """A list, tuple, dict, set or str indexed by a device value."""
+
+    code, slug = "TL116", "runtime-index-into-python-object"
+    text = "{what} is indexed by a device value"
+    label = "a Python object has no device copy"
+    advice = "use a buffer, or compute the index expression"
+
+    what: str
+
+
+@dataclass(frozen=True)
+class EndlessWhile(Message):
+    """A constant-true `while` that nothing leaves."""
+
+    code, slug = "TL118", "endless-while"
+    text = "this loop never ends"
+    label = "no `break` leaves it"
+    advice = "leave it with `break`, or give it a condition"
+
+
+@dataclass(frozen=True)
+class BreakNotAllowed(Message):
+    """`break`/`continue` in a loop kind that cannot have it."""
+
+    code, slug = "TL119", "break-not-allowed-here"
+    text = "`{word}` in a {kind} loop"
+    label = "this kind of loop cannot be left early"
+    advice = "use `T.serial`, or guard the statements with `if`"
+
+    word: str
+    kind: str
+
+
+@dataclass(frozen=True)
+class ValueNeededWhileBuilding(Message):
+    """A helper or a Python protocol needs the value of a device value."""
+
+    code, slug = "TL128", "value-needed-while-building"
+    text = "{what}"
+    label = "known only when the kernel runs"
+    advice = "{remedy}"
+
+    what: str
+    remedy: str
+
+
+@dataclass(frozen=True)
+class LossyConstant(Message):
+    """A constant does not fit the type of the buffer."""
+
+    code, slug = "TL135", "lossy-constant"
+    text = "{value} does not fit {target}, which holds {dtype}"
+    label = "the constant would change"
+    advice = "{remedy}"
+
+    value: str
+    target: str
+    dtype: str
+    remedy: str
+
+
+@dataclass(frozen=True)
+class IntegerTrueDivision(Message):
+    """`/` on two device integers."""
+
+    code, slug = "TL136", "integer-true-division"
+    text = "`/` on two integers"
+    label = "the result is no integer"
+    advice = 'write `{left} // {right}`, or `T.cast({left}, "float32") / {right}`'
+
+    left: str
+    right: str
+
+
+@dataclass(frozen=True)
+class MatrixMultiplyOperator(Message):
+    """`@`."""
+
+    code, slug = "TL137", "matrix-multiply-operator"
+    text = "`@` in a kernel"
+    label = "not an operator of the language"
+    advice = "write `T.gemm(A, B, C)` on tiles"
+
+
+@dataclass(frozen=True)
+class BufferAsCondition(Message):
+    """A buffer as a condition."""
+
+    code, slug = "TL138", "buffer-as-condition"
+    text = "{what} as a condition"
+    label = "a buffer is neither true nor false"
+    advice = "compare an element of it"
+
+    what: str
+
+
+@dataclass(frozen=True)
+class IdentityOfDeviceValues(Message):
+    """`is` between device values."""
+
+    code, slug = "TL139", "identity-of-device-values"
+    text = "`{word}` between device values"
+    label = "device values have no identity"
+    advice = "write `{operator}`"
+
+    word: str
+    operator: str
+
+
+@dataclass(frozen=True)
+class NotANumber(Message):
+    """None, a string, a list stored into a buffer."""
+
+    code, slug = "TL140", "not-a-number"
+    text = "{what} is stored into {target}"
+    label = "only numbers can be stored"
+    advice = "store a {dtype} value"
+
+    what: str
+    target: str
+    dtype: str
+
+
+@dataclass(frozen=True)
+class ZeroStep(Message):
+    """`range` with constant step 0."""
+
+    code, slug = "TL141", "zero-step"
+    text = "a step of 0"
+    label = "the loop would never end"
+    advice = "use a step other than 0"
+
+
+@dataclass(frozen=True)
+class MacroRecursionLimit(Message):
+    """Macros nested too deeply."""
+
+    code, slug = "TL143", "macro-recursion-limit"
+    text = "{name} calls itself more than {limit} deep"
+    label = "macros are expanded at the call"
+    advice = "bound the recursion by a compile-time condition"
+
+    name: str
+    limit: str
+
+
+@dataclass(frozen=True)
+class ExceptionWhileBuilding(Message):
+    """The user's compile-time code raised a Python exception."""
+
+    code, slug = "TL144", "exception-while-building"
+    text = "{exception}"
+    label = "Python raised this while the kernel was built"
+    advice = "{remedy}"
+
+    exception: str
+    remedy: str
+
+
+@dataclass(frozen=True)
+class AssertionFailedWhileBuilding(Message):
+    """A compile-time `assert` is false."""
+
+    code, slug = "TL145", "assertion-failed"
+    text = "assertion failed: {condition}"
+    label = "false while building"
+    advice = "{remedy}"
+
+    condition: str
+    remedy: str

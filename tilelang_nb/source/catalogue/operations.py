@@ -1,0 +1,184 @@
+"""TL2xx: operands, shapes, types and launches of operations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..diagnostic import Message
+
+__all__ = [
+    "WrongNumberOfIndices",
+    "IndexOutOfBounds",
+    "SliceStep",
+    "ShapeMismatch",
+    "DtypeMismatch",
+    "SymbolicTileShape",
+    "MissingAnnotation",
+    "LaunchConfiguration",
+    "SharedMemoryExceeded",
+    "ThreadMapping",
+    "UninitialisedRead",
+    "ImplicitFloatToInteger",
+]
+
+
+@dataclass(frozen=True)
+class WrongNumberOfIndices(Message):
+    """Wrong number of indices."""
+
+    code, slug = "TL201", "wrong-number-of-indices"
+    text = "{buffer} has {rank} dimension(s), shape {shape}; {given} given"
+    label = "wrong number of indices"
+    advice = "index it as {example}"
+
+    buffer: str
+    rank: str
+    shape: str
+    given: str
+    example: str
+
+
+@dataclass(frozen=True)
+class IndexOutOfBounds(Message):
+    """A constant index or region outside the buffer."""
+
+    code, slug = "TL202", "index-out-of-bounds"
+    text = "{problem}"
+    label = "outside the buffer"
+    advice = "{remedy}"
+
+    problem: str
+    remedy: str
+
+
+@dataclass(frozen=True)
+class SliceStep(Message):
+    """A slice step other than 1."""
+
+    code, slug = "TL203", "slice-step"
+    text = "a slice of {buffer} with step {step}"
+    label = "a region is contiguous"
+    advice = "loop over the elements: `for i in T.Parallel(n)`"
+
+    buffer: str
+    step: str
+
+
+@dataclass(frozen=True)
+class ShapeMismatch(Message):
+    """Operand shapes do not fit."""
+
+    code, slug = "TL204", "shape-mismatch"
+    text = "{problem}"
+    label = "the shapes do not fit"
+    advice = "{remedy}"
+
+    problem: str
+    remedy: str
+
+
+@dataclass(frozen=True)
+class DtypeMismatch(Message):
+    """Operand types do not fit, or no such dtype."""
+
+    code, slug = "TL205", "dtype-mismatch"
+    text = "{problem}"
+    label = "the types do not fit"
+    advice = "{remedy}"
+
+    problem: str
+    remedy: str
+
+
+@dataclass(frozen=True)
+class SymbolicTileShape(Message):
+    """A tile dimension must be a constant."""
+
+    code, slug = "TL206", "symbolic-tile-shape"
+    text = "the tile dimension {extent} is known only at run time"
+    label = "a tile has a constant shape"
+    advice = "use a constant block size and guard the edge"
+
+    extent: str
+
+
+@dataclass(frozen=True)
+class MissingAnnotation(Message):
+    """A kernel parameter without T.Tensor or dtype."""
+
+    code, slug = "TL207", "missing-annotation"
+    text = "{problem}"
+    label = "a parameter needs T.Tensor or a dtype"
+    advice = "write `{example}`"
+
+    problem: str
+    example: str
+
+
+@dataclass(frozen=True)
+class LaunchConfiguration(Message):
+    """Threads outside 1..1024, a bad grid."""
+
+    code, slug = "TL208", "launch-configuration"
+    text = "{problem}"
+    label = "this launch is not possible"
+    advice = "{remedy}"
+
+    problem: str
+    remedy: str
+
+
+@dataclass(frozen=True)
+class SharedMemoryExceeded(Message):
+    """More shared memory than the device has."""
+
+    code, slug = "TL209", "shared-memory-exceeded"
+    text = "{needed} bytes of shared memory are needed, {arch} has {available}"
+    label = "does not fit a block"
+    advice = "make a tile smaller; the biggest: {biggest}"
+
+    needed: str
+    arch: str
+    available: str
+    biggest: str
+
+
+@dataclass(frozen=True)
+class ThreadMapping(Message):
+    """A fragment access or tile operation that no thread layout can serve."""
+
+    code, slug = "TL210", "thread-mapping"
+    text = "{problem}"
+    label = "no thread layout serves this access"
+    advice = "{remedy}"
+
+    problem: str
+    remedy: str
+
+
+@dataclass(frozen=True)
+class UninitialisedRead(Message):
+    """A buffer is read before anything writes it."""
+
+    code, slug = "TL211", "uninitialised-read"
+    severity = "warning"
+    text = "{buffer} is read before anything writes it"
+    label = "holds whatever memory held"
+    advice = "write it first, with `T.clear({buffer})` or `T.copy`"
+
+    buffer: str
+
+
+@dataclass(frozen=True)
+class ImplicitFloatToInteger(Message):
+    """A float device value stored into an integer buffer."""
+
+    code, slug = "TL212", "implicit-float-to-integer"
+    severity = "warning"
+    text = "a {source} value is stored into {buffer}, which holds {dtype}"
+    label = "the fraction is dropped"
+    advice = 'say so: `T.cast(value, "{dtype}")`'
+
+    source: str
+    buffer: str
+    dtype: str

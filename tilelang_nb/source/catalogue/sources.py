@@ -1,0 +1,80 @@
+"""TL0xx: where the text comes from, names and arguments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..diagnostic import Message
+
+__all__ = [
+    "SourceUnavailable",
+    "UndefinedName",
+    "UnknownOperation",
+    "BadArgument",
+    "SyntaxMistake",
+]
+
+
+@dataclass(frozen=True)
+class SourceUnavailable(Message):
+    """The text of a function is not to be found."""
+
+    code, slug = "TL001", "source-unavailable"
+    text = "the text of {function} cannot be had"
+    label = "its text is needed to build it"
+    advice = "define it in a cell or a file"
+
+    function: str
+
+
+@dataclass(frozen=True)
+class UndefinedName(Message):
+    """A name is not bound; `remedy` gives the nearest real name."""
+
+    code, slug = "TL002", "undefined-name"
+    text = "the name {name} is not defined"
+    label = "not bound here"
+    advice = "{remedy}"
+
+    name: str
+    remedy: str
+
+
+@dataclass(frozen=True)
+class UnknownOperation(Message):
+    """`T.xyz` does not exist."""
+
+    code, slug = "TL003", "unknown-operation"
+    text = "{namespace}.{name} does not exist"
+    label = "no such operation"
+    advice = "{remedy}"
+
+    namespace: str
+    name: str
+    remedy: str
+
+
+@dataclass(frozen=True)
+class BadArgument(Message):
+    """A wrong, missing or unknown argument of an operation or macro."""
+
+    code, slug = "TL004", "bad-argument"
+    text = "{problem}"
+    label = "this argument does not fit"
+    advice = "{remedy}"
+
+    problem: str
+    remedy: str
+
+
+@dataclass(frozen=True)
+class SyntaxMistake(Message):
+    """The cell is not Python."""
+
+    code, slug = "TL005", "syntax-error"
+    text = "{problem}"
+    label = "Python cannot read this"
+    advice = "{remedy}"
+
+    problem: str
+    remedy: str
