@@ -1,0 +1,38 @@
+"""Fixtures of the whole suite: golden files under tests/goldens, rewritten by `pytest --update-goldens`."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+GOLDENS = Path(__file__).parent / "goldens"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-goldens", action="store_true", help="write what the tests produce to tests/goldens")
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
+    """`golden(text, "source/render/tab.txt")` holds when the file of that name under tests/goldens holds the text."""
+    update = request.config.getoption("--update-goldens")
+
+    def check(text: str, name: str) -> None:
+        path = GOLDENS / name
+        if update:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8", newline="\n")
+            return
+        if not path.exists():
+            pytest.fail(f"no golden {name}: run `pytest --update-goldens` and review the new file")
+        expected = path.read_text(encoding="utf-8")
+        if text != expected:
+            difference = difflib.unified_diff(
+                expected.splitlines(), text.splitlines(), f"goldens/{name}", "this run", lineterm="", n=4
+            )
+            pytest.fail("\n".join(difference) + "\n(`pytest --update-goldens` accepts this)", pytrace=False)
+
+    return check
