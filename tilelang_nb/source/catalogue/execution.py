@@ -23,7 +23,7 @@ class ArgumentMismatch(Message):
     """A launch argument of another dtype, rank, shape, stride or device."""
 
     code, slug = "TL301", "argument-mismatch"
-    text = "{argument}: expected {expected}, given {given}"
+    text = "argument `{argument}`: expected {expected}, given {given}"
     label = "this argument does not fit"
     advice = "{remedy}"
 
@@ -118,7 +118,7 @@ class InternalError(Message):
     code, slug = "TL900", "internal-error"
     text = "{problem}"
     label = "a fault of tilelang_nb, not of the cell"
-    advice = "please report it with this text: {report}"
+    advice = "please report it with this text:\n{report}"
 
     problem: str
     report: str

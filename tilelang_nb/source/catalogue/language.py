@@ -66,7 +66,7 @@ class LenOfBuffer(Message):
 
     code, slug = "TL107", "len-of-buffer"
     text = "`len` of {what}"
-    label = "a buffer has no len"
+    label = "its extents are in `.shape`"
     advice = "write {remedy}"
 
     what: str
@@ -80,9 +80,10 @@ class TypeOfDeviceValue(Message):
     code, slug = "TL108", "type-of-device-value"
     text = "`type` of {what}"
     label = "a device value has a dtype, no Python type"
-    advice = "use `.dtype`"
+    advice = "use `{name}.dtype`"
 
     what: str
+    name: str = "value"
 
 
 @dataclass(frozen=True)
@@ -92,9 +93,10 @@ class IsinstanceOfDeviceValue(Message):
     code, slug = "TL109", "isinstance-of-device-value"
     text = "`isinstance` of {what}"
     label = "a device value has a dtype, no Python type"
-    advice = "compare `.dtype`"
+    advice = "compare the dtype: `{name}.dtype == T.float32`"
 
     what: str
+    name: str = "value"
 
 
 @dataclass(frozen=True)
@@ -128,7 +130,7 @@ class EndlessIterable(Message):
     """A compile-time loop passes the item limit."""
 
     code, slug = "TL112", "endless-iterable"
-    text = "more than {limit} items"
+    text = "a compile-time loop over more than {limit} items"
     label = "the loop body is expanded once per item"
     advice = "bound it: `itertools.islice(items, n)`, or use a device loop"
 
@@ -141,8 +143,8 @@ class RuntimeComprehensionBound(Message):
 
     code, slug = "TL113", "runtime-comprehension-bound"
     text = "a comprehension over a runtime extent"
-    label = "the number of items is known only when the kernel runs"
-    advice = "use a device loop and a buffer"
+    label = "the item count is known only when the kernel runs"
+    advice = "store into a buffer in a loop: `for i in T.serial(n)`"
 
 
 @dataclass(frozen=True)
@@ -152,7 +154,7 @@ class RuntimeComprehensionFilter(Message):
     code, slug = "TL114", "runtime-comprehension-filter"
     text = "a comprehension filter on a device value"
     label = "known only when the kernel runs"
-    advice = "use `if` in a device loop"
+    advice = "use `if` in a loop: `for i in T.serial(n)`"
 
 
 @dataclass(frozen=True)
@@ -220,7 +222,7 @@ class LossyConstant(Message):
     """A constant does not fit the type of the buffer."""
 
     code, slug = "TL135", "lossy-constant"
-    text = "{value} does not fit {target}, which holds {dtype}"
+    text = "{value} does not fit `{target}`, which holds {dtype}"
     label = "the constant would change"
     advice = "{remedy}"
 
@@ -236,7 +238,7 @@ class IntegerTrueDivision(Message):
 
     code, slug = "TL136", "integer-true-division"
     text = "`/` on two integers"
-    label = "the result is no integer"
+    label = "the quotient may have a fraction"
     advice = 'write `{left} // {right}`, or `T.cast({left}, "float32") / {right}`'
 
     left: str
@@ -260,9 +262,10 @@ class BufferAsCondition(Message):
     code, slug = "TL138", "buffer-as-condition"
     text = "{what} as a condition"
     label = "a buffer is neither true nor false"
-    advice = "compare an element of it"
+    advice = "compare an element: `{name}[i] > 0`"
 
     what: str
+    name: str = "A"
 
 
 @dataclass(frozen=True)
@@ -283,7 +286,7 @@ class NotANumber(Message):
     """None, a string, a list stored into a buffer."""
 
     code, slug = "TL140", "not-a-number"
-    text = "{what} is stored into {target}"
+    text = "{what} is stored into `{target}`"
     label = "only numbers can be stored"
     advice = "store a {dtype} value"
 
@@ -299,7 +302,7 @@ class ZeroStep(Message):
     code, slug = "TL141", "zero-step"
     text = "a step of 0"
     label = "the loop would never end"
-    advice = "use a step other than 0"
+    advice = "use a step of 1 or -1"
 
 
 @dataclass(frozen=True)
@@ -307,9 +310,9 @@ class MacroRecursionLimit(Message):
     """Macros nested too deeply."""
 
     code, slug = "TL143", "macro-recursion-limit"
-    text = "{name} calls itself more than {limit} deep"
-    label = "macros are expanded at the call"
-    advice = "bound the recursion by a compile-time condition"
+    text = "the macro `{name}` calls itself more than {limit} times"
+    label = "every call of a macro is expanded"
+    advice = "end the recursion with a condition that is known while building"
 
     name: str
     limit: str

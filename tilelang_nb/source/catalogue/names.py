@@ -20,9 +20,9 @@ class MaybeUnbound(Message):
     """Bound on some paths only, then used."""
 
     code, slug = "TL130", "maybe-unbound"
-    text = "{name} is bound on some paths only"
+    text = "`{name}` is bound on some paths only"
     label = "not bound on every path that leads here"
-    advice = "bind {name} before {what}"
+    advice = "bind `{name}` before {what}"
 
     name: str
     what: str
@@ -33,7 +33,7 @@ class LoopVariableAfterLoop(Message):
     """The variable of a device loop used after it."""
 
     code, slug = "TL131", "loop-variable-after-loop"
-    text = "{name} is the variable of a device loop that has ended"
+    text = "`{name}` is the variable of a device loop that has ended"
     label = "gone when the loop ends"
     advice = "use the bound of the loop, or keep the value in a name of your own"
 
@@ -45,7 +45,7 @@ class TypeConflict(Message):
     """Re-binding with another strong type."""
 
     code, slug = "TL132", "type-conflict"
-    text = "{name} is {first} and here becomes {second}"
+    text = "`{name}` is {first} and here becomes {second}"
     label = "re-bound with another type"
     advice = 'cast one of them: `T.cast(value, "{target}")`'
 
@@ -73,8 +73,8 @@ class ScalarAccumulatedInParallel(Message):
     """A scalar carried over the iterations of T.Parallel."""
 
     code, slug = "TL134", "scalar-accumulated-in-parallel"
-    text = "{name} is carried from one iteration of T.Parallel to another"
-    label = "iterations of T.Parallel have no order"
+    text = "`{name}` is carried from one iteration of `T.Parallel` to another"
+    label = "iterations of `T.Parallel` have no order"
     advice = "use `T.reduce_sum`, `T.atomic_add` or `T.alloc_reducer`"
 
     name: str

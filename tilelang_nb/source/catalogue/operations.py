@@ -27,9 +27,9 @@ class WrongNumberOfIndices(Message):
     """Wrong number of indices."""
 
     code, slug = "TL201", "wrong-number-of-indices"
-    text = "{buffer} has {rank} dimension(s), shape {shape}; {given} given"
-    label = "wrong number of indices"
-    advice = "index it as {example}"
+    text = "wrong number of indices for `{buffer}` of shape {shape}: {given} instead of {rank}"
+    label = "one index per dimension"
+    advice = "write `{example}`"
 
     buffer: str
     rank: str
@@ -56,9 +56,9 @@ class SliceStep(Message):
     """A slice step other than 1."""
 
     code, slug = "TL203", "slice-step"
-    text = "a slice of {buffer} with step {step}"
-    label = "a region is contiguous"
-    advice = "loop over the elements: `for i in T.Parallel(n)`"
+    text = "a slice of `{buffer}` with step {step}"
+    label = "a region leaves nothing out"
+    advice = "take every element with step 1, or loop: `for i in T.Parallel(n)`"
 
     buffer: str
     step: str
@@ -95,7 +95,7 @@ class SymbolicTileShape(Message):
     """A tile dimension must be a constant."""
 
     code, slug = "TL206", "symbolic-tile-shape"
-    text = "the tile dimension {extent} is known only at run time"
+    text = "the tile dimension `{extent}` is known only when the kernel runs"
     label = "a tile has a constant shape"
     advice = "use a constant block size and guard the edge"
 
@@ -108,7 +108,7 @@ class MissingAnnotation(Message):
 
     code, slug = "TL207", "missing-annotation"
     text = "{problem}"
-    label = "a parameter needs T.Tensor or a dtype"
+    label = "a parameter needs `T.Tensor` or a dtype"
     advice = "write `{example}`"
 
     problem: str
@@ -133,8 +133,8 @@ class SharedMemoryExceeded(Message):
     """More shared memory than the device has."""
 
     code, slug = "TL209", "shared-memory-exceeded"
-    text = "{needed} bytes of shared memory are needed, {arch} has {available}"
-    label = "does not fit a block"
+    text = "a block needs {needed} bytes of shared memory, {arch} has {available}"
+    label = "too much shared memory"
     advice = "make a tile smaller; the biggest: {biggest}"
 
     needed: str
@@ -162,7 +162,7 @@ class UninitialisedRead(Message):
 
     code, slug = "TL211", "uninitialised-read"
     severity = "warning"
-    text = "{buffer} is read before anything writes it"
+    text = "`{buffer}` is read before anything writes it"
     label = "holds whatever memory held"
     advice = "write it first, with `T.clear({buffer})` or `T.copy`"
 
@@ -175,7 +175,7 @@ class ImplicitFloatToInteger(Message):
 
     code, slug = "TL212", "implicit-float-to-integer"
     severity = "warning"
-    text = "a {source} value is stored into {buffer}, which holds {dtype}"
+    text = "a {source} value is stored into `{buffer}`, which holds {dtype}"
     label = "the fraction is dropped"
     advice = 'say so: `T.cast(value, "{dtype}")`'
 

@@ -20,9 +20,9 @@ class SourceUnavailable(Message):
     """The text of a function is not to be found."""
 
     code, slug = "TL001", "source-unavailable"
-    text = "the text of {function} cannot be had"
-    label = "its text is needed to build it"
-    advice = "define it in a cell or a file"
+    text = "the source text of `{function}` cannot be found"
+    label = "a kernel is built from its text"
+    advice = "define it in a cell or a file, or give the text to `tilelang_nb.compile_cell`"
 
     function: str
 
@@ -32,7 +32,7 @@ class UndefinedName(Message):
     """A name is not bound; `remedy` gives the nearest real name."""
 
     code, slug = "TL002", "undefined-name"
-    text = "the name {name} is not defined"
+    text = "`{name}` is not defined"
     label = "not bound here"
     advice = "{remedy}"
 
@@ -45,7 +45,7 @@ class UnknownOperation(Message):
     """`T.xyz` does not exist."""
 
     code, slug = "TL003", "unknown-operation"
-    text = "{namespace}.{name} does not exist"
+    text = "`{namespace}.{name}` does not exist"
     label = "no such operation"
     advice = "{remedy}"
 

@@ -40,9 +40,9 @@ class NestedFunction(Message):
     """`def` in a kernel."""
 
     code, slug = "TL102", "nested-function"
-    text = "the function {name} is defined inside a kernel"
+    text = "the function `{name}` is defined inside a kernel"
     label = "a kernel contains no functions"
-    advice = "define {name} outside the kernel, with @T.macro"
+    advice = "define `{name}` outside the kernel, with `@T.macro`"
 
     name: str
 
@@ -52,9 +52,9 @@ class NestedClass(Message):
     """`class` in a kernel."""
 
     code, slug = "TL103", "nested-class"
-    text = "the class {name} is defined inside a kernel"
+    text = "the class `{name}` is defined inside a kernel"
     label = "a kernel contains no classes"
-    advice = "define {name} outside the kernel; for shared code use @T.macro"
+    advice = "define `{name}` outside the kernel; for shared code use `@T.macro`"
 
     name: str
 
@@ -65,7 +65,7 @@ class UnsupportedWith(Message):
 
     code, slug = "TL104", "unsupported-with"
     text = "`with` of {what}"
-    label = "`with` takes T.Kernel and T.ws only"
+    label = "`with` takes `T.Kernel` and `T.ws` only"
     advice = "{remedy}"
 
     what: str
@@ -79,7 +79,7 @@ class LoopElse(Message):
     code, slug = "TL117", "loop-else"
     text = "`else` on a loop"
     label = "a device loop has no `else`"
-    advice = "set a flag before `break` and test it after the loop"
+    advice = "set a flag before `break` and test it with `if` after the loop"
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class TryStatement(Message):
     code, slug = "TL120", "try-statement"
     text = "`try` in a kernel"
     label = "a GPU raises no exceptions"
-    advice = "check the condition with `if`"
+    advice = "test the condition with `if` beforehand, or with `T.device_assert`"
 
 
 @dataclass(frozen=True)
@@ -134,8 +134,8 @@ class ImportInKernel(Message):
 
     code, slug = "TL124", "import-in-kernel"
     text = "`import` in a kernel"
-    label = "an import is no device code"
-    advice = "import at the top of the cell"
+    label = "a GPU imports nothing"
+    advice = "move the `import` to the top of the cell"
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,7 @@ class GlobalStatement(Message):
     code, slug = "TL125", "global-statement"
     text = "`{word}` in a kernel"
     label = "the names of a kernel are its own"
-    advice = "pass a buffer, or return the value from a macro"
+    advice = "pass a buffer as an argument, or return the value from a `@T.macro`"
 
     word: str
 
@@ -157,7 +157,7 @@ class MatchOnDeviceValue(Message):
     code, slug = "TL126", "match-on-device-value"
     text = "`match` on a device value"
     label = "known only when the kernel runs"
-    advice = "use `if`/`elif`"
+    advice = "write `if` and `elif`"
 
 
 @dataclass(frozen=True)
