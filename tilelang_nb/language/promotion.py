@@ -1,0 +1,180 @@
+"""Element types: their names, promotion of operands, weak literals, constants, and joins of re-bound names.
+
+A Python number is weak: it takes the type of what it meets.  The type of a re-bound name is a join over everything bound to
+it: weak int < weak float; weak with strong gives the strong type; two strong types must agree (TL132).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from tvm import tirx as tir
+
+from ..source import catalogue as say
+from ..source.diagnostic import Refusal
+
+Kind = str | tuple[str, str]  # a strong dtype, or ("weak", "bool" | "int" | "float")
+
+FLOAT8 = (
+    "float8_e4m3",
+    "float8_e4m3fn",
+    "float8_e4m3fnuz",
+    "float8_e4m3b11fnuz",
+    "float8_e5m2",
+    "float8_e5m2fnuz",
+    "float8_e3m4",
+    "float8_e8m0fnu",
+)
+FLOATS = ("float16", "bfloat16", "float32", "tfloat32", "float64", *FLOAT8, "float6_e2m3fn", "float6_e3m2fn", "float4_e2m1fn")
+INTEGERS = ("int4", "int8", "int16", "int32", "int64", "uint4", "uint8", "uint16", "uint32", "uint64")
+KNOWN = frozenset(("bool", *INTEGERS, *FLOATS))
+
+
+def is_float(dtype: str) -> bool:
+    return "float" in dtype
+
+
+def is_integer(dtype: str) -> bool:
+    """bool is none."""
+    return "int" in dtype
+
+
+def bits(dtype: str) -> int:
+    return int(re.search(r"\d+", dtype).group()) if dtype != "bool" else 1  # type: ignore[union-attr]
+
+
+def in_ir(dtype: str) -> str:
+    """The name TVM has for a dtype: tfloat32 is a way of multiplying float32 values, not a type of its own there."""
+    return "float32" if dtype == "tfloat32" else str(dtype)
+
+
+def integer_range(dtype: str) -> tuple[int, int]:
+    """Smallest and largest value of an integer type."""
+    return (0, 2 ** bits(dtype) - 1) if dtype[0] == "u" else (-(2 ** (bits(dtype) - 1)), 2 ** (bits(dtype) - 1) - 1)
+
+
+def promote(a: str, b: str) -> str:
+    """The type of an operator's result on two strong types."""
+    if a == b:
+        return a
+    if "bool" in (a, b):
+        return b if a == "bool" else a
+    if is_float(a) != is_float(b):
+        return a if is_float(a) else b
+    if is_float(a):
+        return "float32" if bits(a) == bits(b) else max(a, b, key=bits)
+    if a[0] == b[0]:
+        return max(a, b, key=bits)
+    signed, unsigned = (a, b) if b[0] == "u" else (b, a)
+    return signed if bits(signed) > bits(unsigned) else f"int{min(64, 2 * bits(unsigned))}"
+
+
+def weak(value: bool | int | float) -> str:
+    """What kind of weak literal a Python number is."""
+    return "bool" if isinstance(value, bool) else "int" if isinstance(value, int) else "float"
+
+
+def strong(kind: str, value: Any = 0) -> str:
+    """The type that a weak literal takes when it meets nothing."""
+    if kind == "int" and not -(2**31) <= value < 2**31:
+        return "int64"
+    return {"bool": "bool", "int": "int32", "float": "float32"}[kind]
+
+
+def literal_type(value: bool | int | float, other: str) -> str:
+    """The type of the Python number `value` next to a strong type."""
+    kind = weak(value)
+    if kind == "float":
+        return other if is_float(other) else "float32"
+    if kind == "bool":
+        return other
+    if other == "bool":
+        return strong("int", value)
+    if is_integer(other):
+        low, high = integer_range(other)
+        return other if low <= value <= high else strong("int", value)
+    return other
+
+
+_NUMPY = {
+    "float16": np.float16,
+    "float32": np.float32,
+    "float64": np.float64,
+    **{name: getattr(ml_dtypes, name) for name in (*FLOATS, *FLOAT8) if hasattr(ml_dtypes, name)},
+}
+
+
+def constant(value: bool | int | float, dtype: str) -> Any:
+    """A TIR constant.  Floats are rounded to the type here, so that every executor sees the same number.
+
+    Raises TL135 for an integer that the type cannot hold.
+    """
+    dtype = in_ir(dtype)
+    if dtype == "bool":
+        return tir.const(bool(value), "bool")
+    if is_float(dtype):
+        with np.errstate(over="ignore"):
+            try:
+                exact = float(value)
+            except OverflowError:
+                exact = float("inf") if value > 0 else float("-inf")
+            return tir.const(float(_NUMPY.get(dtype, np.float64)(exact)), dtype)
+    low, high = integer_range(dtype)
+    value = int(value)
+    if not low <= value <= high:
+        remedy = f"use a value in {low}..{high}, or a wider type"
+        raise Refusal(say.LossyConstant(value=str(value), target="the operation", dtype=dtype, remedy=remedy))
+    return tir.IntImm(dtype, value) if dtype == "int32" else tir.const(value, dtype)
+
+
+def cast(expr: Any, source: str, target: str) -> Any:
+    """A TIR expression converted from one type to another; to bool means `!= 0`."""
+    source, target = in_ir(source), in_ir(target)
+    if source == target:
+        return expr
+    if target == "bool":
+        return tir.NE(expr, constant(0, source))
+    return tir.Cast(target, expr)
+
+
+def as_type(value: Any, dtype: str) -> Any:
+    """A device value or Python number as a TIR expression of a type."""
+    return cast(value.use(), value.dtype, dtype) if hasattr(value, "use") else constant(value, dtype)
+
+
+def join_operands(left: Any, right: Any) -> tuple[Any, Any, str]:
+    """TIR left, TIR right and dtype of a binary operator with at least one device operand."""
+    a = left.dtype if hasattr(left, "use") else literal_type(left, right.dtype)
+    b = right.dtype if hasattr(right, "use") else literal_type(right, left.dtype)
+    dtype = promote(a, b)
+    return as_type(left, dtype), as_type(right, dtype), dtype
+
+
+_ORDER = ["bool", "int", "float"]
+
+
+def join_rebound(a: Kind, b: Kind) -> Kind | None:
+    """The kind of a name that is bound to both; None where the two cannot share a scalar."""
+    if a == b:
+        return a
+    if isinstance(a, tuple) and isinstance(b, tuple):
+        return ("weak", max(a[1], b[1], key=_ORDER.index))
+    if not isinstance(a, tuple) and not isinstance(b, tuple):
+        return None
+    literal, other = (a[1], b) if isinstance(a, tuple) else (b[1], a)
+    if literal == "float" and not is_float(other):
+        return None
+    return "int32" if literal == "int" and other == "bool" else other
+
+
+def kind_of(value: Any) -> Kind:
+    """The kind of a device value or Python number."""
+    return str(value.dtype) if hasattr(value, "use") else ("weak", weak(value))
+
+
+def kind_text(kind: Kind) -> str:
+    """What a message calls a kind."""
+    return f"a Python {kind[1]}" if isinstance(kind, tuple) else kind

@@ -1,0 +1,483 @@
+"""Device values, buffers and regions: what an evaluated expression may yield besides ordinary Python objects.
+
+A `Value` wraps a TIR expression.  TVM's own expressions are not handed to user code: their `==` compares identities when used
+as a condition, they hash, and their operators promote and simplify by other rules.  Every Python protocol that needs the
+value while building is refused here with its code; the front end finds the place.
+
+`builder()` is the way from an operation to the kernel being built; the front end puts its builder there with `building`.
+"""
+
+from __future__ import annotations
+
+import operator
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Protocol
+
+from tvm import tirx as tir
+from tvm.sym import Analyzer
+
+from ..source import catalogue as say
+from ..source.diagnostic import Message, Refusal
+from .promotion import as_type, cast, constant, in_ir, is_float, is_integer, join_operands
+
+
+class Builder(Protocol):
+    """What operations may ask of the kernel being built; implemented by `frontend.emit`.
+
+    hint: the name being assigned, for allocations.  span: where the statement at hand stands.  launch: None, or an object
+    with `threads` and `blocks`, each a tuple of (variable, extent).  layouts: layouts by key, for `annotate_layout`.
+    """
+
+    hint: str | None
+    span: Any
+    launch: Any
+    layouts: dict[str, Any]
+    pending: list[Any]
+
+    def emit(self, statement: Any) -> None: ...
+    def effect(self) -> None: ...
+    def bind(self, name: str, expr: Any, dtype: str) -> Any: ...
+    def operation(self, name: str, *operands: Any, dtype: str = "void") -> Any: ...
+    def allocate(self, name: str, shape: Any, dtype: str, memory: str) -> Buffer: ...
+    def store(self, buffer: Buffer, index: Any, value: Any) -> None: ...
+    def warn(self, message: Message) -> None: ...
+
+
+_BUILDERS: ContextVar[tuple[Any, ...]] = ContextVar("builders of the kernels being built", default=())
+
+
+def builder() -> Any:
+    """The builder of the kernel being built; TL004 where there is none."""
+    stack = _BUILDERS.get()
+    if not stack:
+        raise Refusal(say.BadArgument(problem="a T operation outside a kernel", remedy="call it in a kernel or a macro"))
+    return stack[-1]
+
+
+def is_building() -> bool:
+    return bool(_BUILDERS.get())
+
+
+@contextmanager
+def building(found: Any) -> Iterator[None]:
+    """Make `found` the builder that operations reach."""
+    token = _BUILDERS.set((*_BUILDERS.get(), found))
+    try:
+        yield
+    finally:
+        _BUILDERS.reset(token)
+
+
+def _refuse(message: Callable[[Any], Message]) -> Callable[..., Any]:
+    """A method that refuses with the message made from its object."""
+
+    def method(self: Any, *_: Any) -> Any:
+        raise Refusal(message(self))
+
+    return method
+
+
+def _needed(what: str, remedy: str) -> Callable[..., Any]:
+    return _refuse(lambda self: say.ValueNeededWhileBuilding(what=what, remedy=remedy))
+
+
+class Value:
+    """A scalar known when the kernel runs.
+
+    scope: the scope that must be open where it is used; None lives everywhere.  reads: it contains loads, so it must be
+    bound before the next effect.  origin: (buffer, index) of an element that was loaded as it stands.
+    """
+
+    __slots__ = ("__weakref__", "dtype", "expr", "origin", "reads", "scope")
+    __array_ufunc__ = None  # NumPy's operators hand over to ours
+
+    def __init__(self, expr: Any, dtype: str, scope: Any = None, reads: bool = False, origin: Any = None):
+        self.expr, self.dtype, self.scope, self.reads, self.origin = expr, dtype, scope, reads, origin
+        if reads:
+            _BUILDERS.get()[-1].pending.append(weakref.ref(self))
+
+    def use(self) -> Any:
+        """The TIR expression, if the value still exists."""
+        if self.scope is not None and not self.scope.open:
+            raise Refusal(say.GeneratorOutOfScope(problem="a value of a loop or branch that has ended is used"))
+        return self.expr
+
+    __bool__ = _needed(
+        "a device value decides a condition of Python code outside the kernel text",
+        "mark the helper with @T.macro, or compute the condition in the kernel",
+    )
+    __int__ = __float__ = __complex__ = _needed("a device value is needed as a Python number", "use `T.cast(x, dtype)`, or a T function")
+    __floor__ = __ceil__ = __trunc__ = _needed("a device value is needed as a Python number", "use `T.floor`, `T.ceil` or `T.trunc`")
+    __iter__ = _refuse(lambda self: say.NotIterable(what="a device value", remedy="iterate over `range(n)`"))
+    __index__ = _refuse(lambda self: say.RuntimeIndexIntoPythonObject(what="a Python object"))
+    __hash__ = _refuse(lambda self: say.RuntimeIndexIntoPythonObject(what="a dict or set"))  # type: ignore[assignment]
+    __len__ = _refuse(lambda self: say.LenOfBuffer(what="a device value", remedy="`buffer.shape[dim]`"))
+    __matmul__ = __rmatmul__ = __imatmul__ = _refuse(lambda self: say.MatrixMultiplyOperator())
+
+    def __getitem__(self, index: Any) -> Value:
+        if self.is_variable and index in (0, (0,)):
+            return self
+        raise Refusal(say.RuntimeIndexIntoPythonObject(what="a device value"))
+
+    @property
+    def is_variable(self) -> bool:
+        """It is the content of a `T.alloc_var` variable."""
+        return self.origin is not None and self.origin[0].is_variable
+
+    def __repr__(self) -> str:
+        return str(self.expr)
+
+    def __neg__(self) -> Value:
+        # -1.0 * x also turns 0.0 into -0.0, which 0 - x does not
+        return arithmetic("*", self, -1.0) if is_float(self.dtype) else arithmetic("-", 0, self)
+
+    def __pos__(self) -> Value:
+        return self.astype("int32") if self.dtype == "bool" else self
+
+    def __invert__(self) -> Value:
+        if self.dtype == "bool":
+            return derived(tir.Not(self.use()), "bool", self)
+        if is_float(self.dtype):
+            raise Refusal(say.DtypeMismatch(problem=f"`~` on a {self.dtype} value", remedy="bit operations need integers"))
+        return derived(tir.bitwise_not(self.use()), self.dtype, self)
+
+    def __abs__(self) -> Value:
+        if self.dtype == "bool" or self.dtype.startswith("uint"):
+            return +self
+        return derived(tir.abs(self.use()), self.dtype, self)
+
+    def __round__(self, digits: int | None = None) -> Value:
+        if digits:
+            raise Refusal(say.BadArgument(problem="round to digits of a device value", remedy="scale, round and scale back"))
+        return derived(tir.nearbyint(self.use()), self.dtype, self) if is_float(self.dtype) else +self
+
+    def __divmod__(self, other: Any) -> Any:
+        quotient = arithmetic("//", self, other)
+        return quotient if quotient is NotImplemented else (quotient, arithmetic("%", self, other))
+
+    def __rdivmod__(self, other: Any) -> Any:
+        quotient = arithmetic("//", other, self)
+        return quotient if quotient is NotImplemented else (quotient, arithmetic("%", other, self))
+
+    def astype(self, dtype: str) -> Value:
+        """This value converted to another type."""
+        return derived(cast(self.use(), self.dtype, dtype), dtype, self)
+
+
+def derived(expr: Any, dtype: str, *sources: Any) -> Value:
+    """A value computed from others: it lives as long as the innermost of them."""
+    scope, reads = None, False
+    for source in sources:
+        if isinstance(source, Value):
+            reads = reads or source.reads
+            if source.scope is not None and (scope is None or source.scope.depth > scope.depth):
+                scope = source.scope
+    return Value(expr, dtype, scope, reads)
+
+
+COMPARE = {"<": tir.LT, "<=": tir.LE, ">": tir.GT, ">=": tir.GE, "==": tir.EQ, "!=": tir.NE}
+_NODES = {"+": tir.Add, "-": tir.Sub, "*": tir.Mul}
+_BITS = {"<<": operator.lshift, ">>": operator.rshift, "&": operator.and_, "|": operator.or_, "^": operator.xor}
+_SMALL_POWER = 8  # constant integer powers up to here multiply out
+
+
+def number(value: Any) -> Any:
+    """A Python number, a `Value`, or the number in a 0-d NumPy scalar or array; None for anything else."""
+    if isinstance(value, (Value, bool, int, float)):
+        return value
+    if getattr(value, "shape", None) == () and hasattr(value, "item"):
+        item = value.item()
+        return item if isinstance(item, (bool, int, float)) else float(item) if hasattr(item, "__float__") else None
+    return None
+
+
+def arithmetic(op: str, left: Any, right: Any) -> Any:
+    """`left op right` with at least one device operand; NotImplemented for operands that are no numbers."""
+    left, right = number(left), number(right)
+    if left is None or right is None:
+        return NotImplemented
+    x, y, dtype = join_operands(left, right)
+    if op in COMPARE:
+        return derived(COMPARE[op](x, y), "bool", left, right)
+    if dtype == "bool" and op not in "&|^":
+        x, y, dtype = cast(x, "bool", "int32"), cast(y, "bool", "int32"), "int32"
+    return derived(_node(op, x, y, dtype, right), dtype, left, right)
+
+
+def _node(op: str, x: Any, y: Any, dtype: str, right: Any) -> Any:
+    if op in _NODES:
+        return _NODES[op](x, y)
+    if op == "/":
+        if not is_float(dtype):
+            raise Refusal(say.IntegerTrueDivision(left="x", right="y"))
+        return tir.Div(x, y)
+    if op == "//":
+        return tir.FloorDiv(x, y) if is_integer(dtype) else tir.floor(tir.Div(x, y))
+    if op == "%":
+        return tir.FloorMod(x, y) if is_integer(dtype) else tir.Sub(x, tir.Mul(tir.floor(tir.Div(x, y)), y))
+    if op in _BITS:
+        if is_float(dtype):
+            raise Refusal(say.DtypeMismatch(problem=f"`{op}` on {dtype} values", remedy="bit operations need integers"))
+        if dtype == "bool":
+            return {"&": tir.And, "|": tir.Or, "^": tir.NE}[op](x, y)
+        return _BITS[op](x, y)
+    return _power(x, y, dtype, right)
+
+
+def _power(x: Any, y: Any, dtype: str, exponent: Any) -> Any:
+    if isinstance(exponent, int) and 0 <= exponent <= _SMALL_POWER:
+        node = constant(1, dtype)
+        for turn in range(exponent):
+            node = tir.Mul(node, x) if turn else x
+        return node
+    if is_integer(dtype):
+        remedy = "cast the base to float32 and use `T.pow`, or multiply in a loop"
+        raise Refusal(say.DtypeMismatch(problem="an integer power with this exponent", remedy=remedy))
+    return tir.power(x, y)
+
+
+_OPERATORS = {
+    "+": "add",
+    "-": "sub",
+    "*": "mul",
+    "/": "truediv",
+    "//": "floordiv",
+    "%": "mod",
+    "**": "pow",
+    "<<": "lshift",
+    ">>": "rshift",
+    "&": "and",
+    "|": "or",
+    "^": "xor",
+}
+_COMPARISONS = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
+for _op, _name in {**_OPERATORS, **_COMPARISONS}.items():
+    setattr(Value, f"__{_name}__", lambda a, b, op=_op: arithmetic(op, a, b))
+    if _op in _OPERATORS:
+        setattr(Value, f"__r{_name}__", lambda a, b, op=_op: arithmetic(op, b, a))
+
+
+def simplified(value: Any) -> Any:
+    """An extent or index as a Python int where it is a constant in disguise: `(i + 1) * 32 - i * 32` is 32."""
+    if isinstance(value, Value) and is_integer(value.dtype):
+        found = Analyzer().simplify(value.use())
+        if isinstance(found, tir.IntImm):
+            return int(found.value)
+    return value
+
+
+class Buffer:
+    """A handle of device memory; identity is Python's, contents are the device's.
+
+    shape: ints and integer Values.  memory: the scope string ("global", "shared.dyn", "local.fragment", "local", "local.var",
+    "shared.barrier").  var: the TIR buffer variable.  home: the scope it was allocated in, None for parameters.
+    """
+
+    is_variable = False  # a `T.alloc_var` scalar: its name means its content
+
+    def __init__(
+        self, name: str, shape: Any, dtype: str, memory: str, var: Any, strides: Any = None, home: Any = None
+    ):
+        self.name, self.shape, self.dtype, self.memory, self.var = name, tuple(shape), dtype, memory, var
+        self.strides = tuple(strides) if strides is not None else None
+        self.home = home
+
+    __iter__ = _refuse(
+        lambda self: say.NotIterable(what=f"buffer {self.name}", remedy=f"write `for i in range({self.name}.shape[0])`")
+    )
+    __len__ = _refuse(lambda self: say.LenOfBuffer(what=f"buffer {self.name}", remedy=f"`{self.name}.shape[0]`"))
+    __bool__ = _refuse(lambda self: say.BufferAsCondition(what=f"buffer {self.name}"))
+    __matmul__ = __rmatmul__ = _refuse(lambda self: say.MatrixMultiplyOperator())
+    __array_ufunc__ = None
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def scope(self) -> str:
+        """The memory scope, as TVM's buffers tell it."""
+        return self.memory
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    def __getitem__(self, index: Any) -> Any:
+        places = self.indices(index)
+        if any(isinstance(i, slice) for i in places):
+            return Region(self, places)
+        depends = [i.scope for i in places if isinstance(i, Value) and i.scope is not None]
+        scope = max(depends, key=lambda s: s.depth, default=None)
+        load = tir.BufferLoad(self.var, [self.index_expr(i) for i in places])
+        return Value(load, self.dtype, scope, True, (self, places))
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        builder().store(self, self.indices(index), value)
+
+    def index_expr(self, index: Any) -> Any:
+        """One index as a TIR expression."""
+        if isinstance(index, int):
+            return tir.IntImm("int32" if abs(index) < 2**31 else "int64", index)
+        if not is_integer(index.dtype):
+            if index.dtype == "bool":
+                return cast(index.use(), "bool", "int32")
+            problem = f"{self.name} is indexed by a {index.dtype} value"
+            raise Refusal(say.DtypeMismatch(problem=problem, remedy="cast the index to int32"))
+        return index.use()
+
+    def indices(self, index: Any) -> tuple[Any, ...]:
+        """Normalised: constants counted from the front and checked, slices as slice(begin, end)."""
+        if self.home is not None and not self.home.open:
+            problem = f"{self.name} was allocated in a loop, branch or kernel that has ended"
+            raise Refusal(say.GeneratorOutOfScope(problem=problem))
+        index = index if isinstance(index, tuple) else (index,)
+        if any(i is Ellipsis for i in index):
+            at = next(at for at, i in enumerate(index) if i is Ellipsis)
+            index = (*index[:at], *[slice(None)] * (len(self.shape) - len(index) + 1), *index[at + 1 :])
+        if len(index) != len(self.shape):
+            raise Refusal(
+                say.WrongNumberOfIndices(
+                    buffer=self.name,
+                    rank=str(len(self.shape)),
+                    shape=str(self.shape),
+                    given=str(len(index)),
+                    example=f"`{self.name}[{', '.join('ijklmnop'[at % 8] for at in range(len(self.shape)))}]`",
+                )
+            )
+        return tuple([self._normal(i, extent) for i, extent in zip(index, self.shape)])
+
+    def _normal(self, index: Any, extent: Any) -> Any:
+        if isinstance(index, int) and not isinstance(index, bool):
+            position = index
+        elif isinstance(index, Value):
+            return index
+        elif isinstance(index, slice):
+            return self._normal_slice(index, extent)
+        else:
+            if isinstance(index, (Buffer, Region)):
+                remedy = "index with an element of it"
+                raise Refusal(say.BadArgument(problem=f"{self.name} is indexed by a buffer", remedy=remedy))
+            try:
+                position = operator.index(index)
+            except TypeError:
+                problem = f"{self.name} is indexed by {type(index).__name__}"
+                raise Refusal(say.BadArgument(problem=problem, remedy="use an integer")) from None
+        if isinstance(extent, int):
+            if not -extent <= position < extent:
+                problem = f"index {position} is outside {self.name}, shape {self.shape}"
+                raise Refusal(say.IndexOutOfBounds(problem=problem, remedy=f"use 0..{extent - 1}"))
+            return position + extent if position < 0 else position
+        return extent + position if position < 0 else position
+
+    def _normal_slice(self, index: slice, extent: Any) -> slice:
+        if index.step is not None and not (isinstance(index.step, int) and index.step == 1):
+            raise Refusal(say.SliceStep(buffer=self.name, step=str(index.step)))
+        begin = self._bound(index.start, 0, extent)
+        end = self._bound(index.stop, extent, extent)
+        outside = isinstance(begin, int) and begin < 0 or isinstance(end, int) and end < 0
+        if isinstance(extent, int):
+            outside = outside or isinstance(begin, int) and begin >= extent or isinstance(end, int) and end > extent
+        size = simplified(end - begin)
+        if outside or isinstance(size, int) and size <= 0:
+            problem = f"{begin}:{end} is outside {self.name}, shape {self.shape}" if outside else f"{begin}:{end} is empty"
+            raise Refusal(say.IndexOutOfBounds(problem=problem, remedy="keep the region inside the buffer"))
+        return slice(begin, end)
+
+    def _bound(self, bound: Any, default: Any, extent: Any) -> Any:
+        if bound is None:
+            return default
+        if isinstance(bound, Value):
+            self.index_expr(bound)  # refuses a float
+            return bound
+        try:
+            bound = operator.index(bound)
+        except TypeError:
+            problem = f"{self.name} is sliced by {type(bound).__name__}"
+            raise Refusal(say.BadArgument(problem=problem, remedy="use integers")) from None
+        return extent + bound if bound < 0 else bound
+
+
+class Region:
+    """`buffer[i:j, k]`: begin and extent per dimension of the buffer; `axes` are the dimensions that were sliced."""
+
+    def __init__(self, buffer: Buffer, index: tuple[Any, ...]):
+        self.buffer = buffer
+        self.begin = tuple(i.start if isinstance(i, slice) else i for i in index)
+        self.extent = tuple(simplified(i.stop - i.start) if isinstance(i, slice) else 1 for i in index)
+        self.axes = tuple(at for at, i in enumerate(index) if isinstance(i, slice))
+
+    __iter__ = _refuse(
+        lambda self: say.NotIterable(what=f"a region of {self.buffer.name}", remedy="write `for i in range(n)`")
+    )
+    __len__ = _refuse(lambda self: say.LenOfBuffer(what="a buffer region", remedy="`region.shape[dim]`"))
+    __bool__ = _refuse(lambda self: say.BufferAsCondition(what=f"a region of {self.buffer.name}"))
+    __matmul__ = __rmatmul__ = _refuse(lambda self: say.MatrixMultiplyOperator())
+    __array_ufunc__ = None
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """The extents of the sliced dimensions, as NumPy's view has them."""
+        return tuple(self.extent[at] for at in self.axes)
+
+    @property
+    def dtype(self) -> str:
+        return self.buffer.dtype
+
+    @property
+    def memory(self) -> str:
+        return self.buffer.memory
+
+    def inner(self, index: Any) -> tuple[Any, ...]:
+        """An index into this region as an index into its buffer."""
+        view = Buffer(f"the region of {self.buffer.name}", self.shape, self.dtype, self.memory, None)
+        places = list(self.begin)
+        for at, i in zip(self.axes, view.indices(index)):
+            shift = self.begin[at]
+            places[at] = slice(shift + i.start, shift + i.stop) if isinstance(i, slice) else shift + i
+        return tuple(places)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.buffer[self.inner(index)]
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self.buffer[self.inner(index)] = value
+
+    def __repr__(self) -> str:
+        parts = [f"{begin}:{begin + extent}" for begin, extent in zip(self.begin, self.extent)]
+        return f"{self.buffer.name}[{', '.join(parts)}]"
+
+
+def is_device(value: Any) -> bool:
+    """A device value, buffer or region."""
+    return isinstance(value, (Value, Buffer, Region))
+
+
+def truth(value: Any) -> Any:
+    """A Python bool, or a boolean Value; buffers refuse."""
+    if isinstance(value, Value):
+        if value.dtype == "bool":
+            return value
+        return derived(tir.NE(value.use(), constant(0, in_ir(value.dtype))), "bool", value)
+    return bool(value)
+
+
+__all__ = [
+    "COMPARE",
+    "Buffer",
+    "Builder",
+    "Region",
+    "Value",
+    "arithmetic",
+    "as_type",
+    "builder",
+    "building",
+    "constant",
+    "derived",
+    "is_building",
+    "is_device",
+    "number",
+    "simplified",
+    "truth",
+]
