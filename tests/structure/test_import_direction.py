@@ -40,7 +40,7 @@ def part(module: str) -> str:
 
 
 def inside() -> list[str]:
-    """Modules that have a place in the order: all but the package's own `__init__`, which hands out everything lazily."""
+    """Modules that have a place in the order: not the package itself, whose `__init__` hands out everything lazily."""
     return [module for module in modules() if part(module)]
 
 

@@ -1,4 +1,4 @@
-"""Names say what a thing is in the terms of the field, every public thing says its contract, and no file names a machine."""
+"""Names say what a thing is, every public thing says its contract, and no file names a place on a machine."""
 
 from __future__ import annotations
 
