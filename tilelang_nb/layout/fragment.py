@@ -1,12 +1,13 @@
 """Fragment layouts: how one logical tile is spread over the threads of a block and their registers.
 
-Every dimension of the tile is split into mixed-radix *digits*, most significant first.  A digit is held either by the thread
-index or by the register index, at a stride: thread = sum of digit * stride over the thread digits, register = the same sum
-over the register digits.  Parts of the thread index that no digit uses are *replication*: those threads hold copies.
+Every dimension of the tile is split into mixed-radix *digits*, most significant first.  A digit is held either by the
+thread index or by the register index, at a stride: thread = sum of digit * stride over the thread digits, register =
+the same sum over the register digits.  Parts of the thread index that no digit uses are *replication*: those threads hold
+copies.
 
 Both directions are therefore sums of floor divisions and remainders of plain values; nothing has to be solved.  Blocked
-tiles, matrix accumulators and row broadcasts are all of this form.  A dimension whose digits span more than its extent is
-*padded*: some (thread, register) pairs hold no element, and code that walks registers has to guard it.
+tiles, matrix accumulators and row broadcasts are all of this form.  A dimension whose digits span more than its extent
+is *padded*: some (thread, register) pairs hold no element, and code that walks registers has to guard it.
 
 Index values may be Python ints, NumPy arrays or TIR expressions alike.
 """
@@ -137,11 +138,11 @@ class Fragment:
         return thread, register
 
     def inverse(self, thread: Any, register: Any) -> tuple[Any, ...]:
-        """Index of the element that a thread holds in a register.  Where the layout is padded it may lie outside the shape."""
+        """Index of the element that a thread holds in a register; in a padded layout it may lie outside the shape."""
         return self.place(thread, lambda digit: self.part(register, digit, self.register_count))
 
     def place(self, thread: Any, register_digit: Any) -> tuple[Any, ...]:
-        """Index of an element from the thread and, by the function `register_digit(digit)`, the value of each register digit."""
+        """Index of an element from the thread and the value of each register digit, a function of the digit."""
         result = []
         for dim, digits in enumerate(self.digits):
             index: Any = 0
@@ -200,10 +201,10 @@ class Fragment:
 
 
 def arrange(shape: Sequence[int], digits: Sequence[Sequence[Digit]], threads: int) -> Fragment:
-    """A layout from digits whose register strides say only their order (a larger stride is the outer one; ties: first is outer)."""
-    registers = [(d.stride, -k, -dim) for dim, row in enumerate(digits) for k, d in enumerate(row) if not d.on_thread]
+    """A layout from digits whose register strides say only their order: larger is further out, of equals the first."""
+    registers = [(d.stride, -dim, -k) for dim, row in enumerate(digits) for k, d in enumerate(row) if not d.on_thread]
     strides, stride = {}, 1
-    for _, k, dim in sorted(registers):
+    for _, dim, k in sorted(registers):
         strides[-dim, -k] = stride
         stride *= digits[-dim][-k].extent
     placed = [
@@ -216,9 +217,9 @@ def arrange(shape: Sequence[int], digits: Sequence[Sequence[Digit]], threads: in
 def blocked(shape: Sequence[int], threads: int, vector: int = 1) -> Fragment:
     """Neighbouring threads hold neighbouring groups of `vector` elements of the innermost dimension.
 
-    Threads are dealt out from the innermost dimension outwards, powers of two first, only as many as there is work for; an odd
-    factor of the thread count goes to the outermost dimension that still has work.  Left over threads replicate, left over
-    elements are further registers (rounded up).  `vector` is reduced to a power of two that divides the innermost extent.
+    Threads are dealt out from the innermost dimension outwards, powers of two first, only as many as there is work for;
+    an odd factor of the thread count goes to the outermost dimension that still has work.  Left over threads replicate,
+    left over elements are further registers (rounded up).  `vector` is reduced to a divisor of the innermost extent.
     """
     shape = [int(extent) for extent in shape]
     if not shape:
@@ -241,14 +242,8 @@ def blocked(shape: Sequence[int], threads: int, vector: int = 1) -> Fragment:
                 given[dim].append(Digit(odd, "thread", threads // odd))
                 work[dim] = -(-work[dim] // odd)
                 break
-    digits = [
-        [
-            Digit(work[dim], "register", 1),
-            *reversed(given[dim]),
-            Digit(vector if dim == len(shape) - 1 else 1, "register", 0),
-        ]
-        for dim in range(len(shape))
-    ]
+    digits = [[Digit(work[dim], "register", 1), *reversed(given[dim])] for dim in range(len(shape))]
+    digits[-1].append(Digit(vector, "register", 0))
     return arrange(shape, digits, threads)
 
 

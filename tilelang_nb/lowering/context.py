@@ -1,0 +1,205 @@
+"""What the stages and the operations share: the launch being lowered, and what comes out of lowering.
+
+An operation is one module of `lowering/ops` (or `lowering/gemm`) with
+
+    lower(call: TileCall, launch: LaunchContext) -> tir.Stmt
+    constrain(call: TileCall, inference: Inference) -> None        (only where it cares for fragment layouts)
+
+`lower` is called inside the lower-tile-operations stage, once per place of the call.  What it may rely on:
+
+- Scalar operands are thread-level expressions: loop variables of parallel loops are replaced, fragment elements are
+  register loads.  The begins of region operands likewise.
+- Region operands keep their buffers.  A buffer of scope "local.fragment" has `launch.layouts[buffer]` and its registers
+  `launch.registers[buffer]`, a one-dimensional "local" buffer of `register_count` elements; all other buffers are accessed
+  by plain loads and stores.
+- `legalise` has run: gemm has C as one whole fragment and A, B as regions of shared tiles; reduce has a whole fragment as
+  source and as target; cumulate has regions of shared tiles; finalize_reducer has whole fragments.  A fragment that no
+  layout serves was demoted: it is a shared tile by then, and the call was legalised again for that.
+- The result may use shared memory like any user's statement: barriers are inserted later from the accesses.  It may hold
+  AllocBuffer of scope "local"; shared memory comes from `launch.scratch`.
+- Statements without a span get the span of the call.  Indices are guarded later (global memory only).
+
+A mistake of the user is `launch.report(message, span)`; then any statement may be returned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from tvm import tirx as tir
+from tvm.sym import Analyzer
+
+from tilelang_nb.language.tile_program import TileCall
+from tilelang_nb.layout.fragment import Fragment
+from tilelang_nb.source.diagnostic import Diagnostic, Message, Note
+from tilelang_nb.source.text import Text
+
+from .spans import source_span
+
+FRAGMENT = "local.fragment"
+SHARED = "shared.dyn"
+
+
+@dataclass(frozen=True)
+class ThreadSet:
+    """The threads that execute a statement together: `count` neighbouring threads of the block from `base` on.
+
+    group: None for the whole block, else the first warp group of `T.ws`; the set then has named barrier `1 + group`.
+    """
+
+    base: int
+    count: int
+    group: int | None = None
+
+    @property
+    def is_block(self) -> bool:
+        return self.group is None
+
+
+@dataclass
+class LaunchContext:
+    """One launch on its way through the stages.
+
+    text: what the user wrote.
+    arch, options: as given to `lower`.
+    threads: threads of a block.
+    block_thread: linear index of the thread in the block, over the thread axes.
+    axes: the variables of `threadIdx.x/y/z` present; blocks: those of `blockIdx.x/y/z`.
+    set: the threads that execute what is being lowered now (changed under `T.ws` by `within`).
+    layouts: layout of every fragment; filled by infer-layouts.
+    registers: the register buffer of every fragment; filled by lower-tile-operations.
+    analyzer: knows the ranges of block and thread variables, and what `T.assume` said.
+    annotated: TileProgram.layouts, by key.
+    safe_values: what a load over the edge of a global buffer gives (`T.annotate_safe_value`), by buffer.
+    """
+
+    text: Text
+    arch: str
+    options: Mapping[str, Any]
+    threads: int
+    block_thread: Any
+    axes: tuple[Any, ...]
+    blocks: tuple[Any, ...]
+    analyzer: Analyzer
+    set: ThreadSet
+    annotated: Mapping[str, Any] = field(default_factory=dict)
+    layouts: dict[Any, Fragment] = field(default_factory=dict)
+    registers: dict[Any, Any] = field(default_factory=dict)
+    safe_values: dict[Any, Any] = field(default_factory=dict)
+    shared: list[Any] = field(default_factory=list)
+    facts: dict[str, Any] = field(default_factory=dict)
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+    names: set[str] = field(default_factory=set)
+
+    @property
+    def thread(self) -> Any:
+        """Linear index of the thread in the current set, from 0 to `thread_count` - 1."""
+        return self.block_thread - self.set.base if self.set.base else self.block_thread
+
+    @property
+    def thread_count(self) -> int:
+        return self.set.count
+
+    @contextmanager
+    def within(self, threads: ThreadSet) -> Any:
+        """Lower something that only these threads execute."""
+        before, self.set = self.set, threads
+        try:
+            yield
+        finally:
+            self.set = before
+
+    def fresh(self, name: str) -> str:
+        """A name for a buffer or variable of the compiler's own that nothing in the launch has."""
+        candidate, number = name, 1
+        while candidate in self.names:
+            candidate, number = f"{name}_{number}", number + 1
+        self.names.add(candidate)
+        return candidate
+
+    def scratch(self, shape: tuple[int, ...], dtype: str, name: str) -> Any:
+        """A shared tile for the compiler's own use.  It is allocated at the start of the launch."""
+        buffer = tir.decl_buffer(shape, dtype, self.fresh(name), scope=SHARED, layout=None)
+        self.shared.append(buffer)
+        return buffer
+
+    def local(self, count: int, dtype: str, name: str) -> Any:
+        """A register array; the caller emits its AllocBuffer."""
+        return tir.decl_buffer((count,), dtype, self.fresh(name), scope="local", layout=None)
+
+    def report(self, message: Message, span: Any = None, notes: tuple[Note, ...] = ()) -> None:
+        """A mistake or a warning; said once per place.  span: TVM's, as on statements."""
+        diagnostic = message.at(source_span(span), notes)
+        if all(diagnostic.key != known.key for known in self.diagnostics):
+            self.diagnostics.append(diagnostic)
+
+
+class Inference(Protocol):
+    """What `constrain` of an operation sees.  It is called again until nothing changes, so it only adds what it knows."""
+
+    threads: int  # size of the set of threads that executes the call
+
+    def layout(self, buffer: Any) -> Fragment | None:
+        """The layout settled so far; None for none yet, and for a buffer that is no fragment."""
+
+    def settle(self, buffer: Any, layout: Fragment, span: Any) -> None:
+        """The buffer must have this layout here.  Where it already has another, one of the fragments is demoted."""
+
+
+class OperationLowering(Protocol):
+    """A module of `lowering/ops`; `constrain` may be missing."""
+
+    def lower(self, call: TileCall, launch: LaunchContext) -> tir.Stmt: ...
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One step of lowering.  why: the reason for its place in the order, shown to the user."""
+
+    name: str
+    run: Any  # (tir.PrimFunc, LaunchContext) -> tir.PrimFunc
+    why: str
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The program after a stage."""
+
+    name: str
+    reason: str
+    module: Any  # tvm.IRModule
+    milliseconds: float
+    changed: bool
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """`T.alloc_global`: an extra trailing buffer parameter of the launches."""
+
+    name: str
+    shape: tuple[Any, ...]
+    dtype: str
+
+
+@dataclass(frozen=True)
+class SharedBuffer:
+    """Where a shared tile lies in the arena."""
+
+    name: str
+    offset: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """What lowering gives.  With an error among the diagnostics, `launches` is empty."""
+
+    snapshots: tuple[Snapshot, ...]
+    launches: tuple[Any, ...]
+    workspaces: tuple[Workspace, ...]
+    diagnostics: tuple[Diagnostic, ...]
+    shared_memory: tuple[SharedBuffer, ...] = ()
+    layouts: Mapping[str, Fragment] = field(default_factory=dict)
