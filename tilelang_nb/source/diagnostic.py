@@ -1,8 +1,8 @@
 """Diagnostics as data: what was seen, where, and what to write instead.  Rendering is in `render.py`.
 
-`Message` is the base of the catalogue: one frozen class per code, whose fields fill its texts.  `Refusal` carries a message
-from the place that knows what is wrong to the place that knows where (a syntax node, a traceback), which reports a
-`Diagnostic`.  `Poisoned` drops a statement that uses something already reported.
+`Message` is the base of the catalogue: one frozen class per code, whose fields fill its texts.  `Refusal` carries a
+message from the place that knows what is wrong to the place that knows where (a syntax node, a traceback), which reports
+a `Diagnostic`.  `Poisoned` drops a statement that uses something already reported.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Diagnostic:
 
 @dataclass(frozen=True)
 class Message:
-    """Base of the catalogue.  A subclass sets `code`, `slug` and the texts; `{field}` in a text takes the field of that name."""
+    """Base of the catalogue: a subclass sets `code`, `slug` and the texts; `{field}` in a text takes that field."""
 
     code: ClassVar[str]
     slug: ClassVar[str]
@@ -100,8 +100,8 @@ class Message:
 class Refusal(Exception):
     """A mistake of the user, perhaps not yet located.
 
-    place: the syntax node or span at fault where the raiser knows it; otherwise whoever evaluates the failing expression
-    sets it.
+    place: the syntax node or span at fault where the raiser knows it; otherwise whoever evaluates the failing
+    expression sets it.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """Diagnostics as text: header, place, the source line with carets and label, notes, help, and a count.
 
-`rows` gives the lines as parts with a role, from which plain text, coloured text and HTML are made; `render` is the plain
-text.  The form:
+`rows` gives the lines as parts with a role, from which plain text, coloured text and HTML are made; `render` is the
+plain text.  The form:
 
     error[TL101]: chained assignment
      --> In[3]:6:9

@@ -1,4 +1,4 @@
-"""The text of a cell or file: lines, spans in characters, and the one place where byte columns become character columns."""
+"""The text of a cell or file: lines, spans in characters; the one place where byte columns become character columns."""
 
 from __future__ import annotations
 
