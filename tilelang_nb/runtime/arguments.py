@@ -1,0 +1,284 @@
+"""Binding of a call's arguments to the parameters of a kernel: checks (TL301), shape variables, and the memory a launch uses.
+
+A launch works on arrays in the order of memory that the kernel assumes: row-major without gaps for `T.Tensor`, the annotated
+strides for `T.StridedTensor`.  Arrays of that form are used where they are.  Other arrays (transposed, reversed, sliced,
+repeated, byte-swapped, misaligned) are copied in, and copied back where the kernel writes them.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..source import catalogue as say
+from ..source.diagnostic import Refusal
+from .host_arrays import NoHostArray, host_array, host_dtype
+from .memory import overlaps_itself, same_elements, share_memory
+from .scalars import scalar
+from .symbols import Symbols
+
+
+@dataclass(frozen=True)
+class Binding:
+    """The arguments of one launch.
+
+    values: for each parameter by name, the array or number that the launch works on.
+    copied: pairs (the caller's array, the copy the launch works on) to be written back.
+    results: the tensors that the call returns.
+    """
+
+    values: dict[str, Any]
+    copied: tuple[tuple[np.ndarray, np.ndarray], ...]
+    results: tuple[np.ndarray, ...]
+    symbols: Symbols
+
+    def write_back(self) -> None:
+        """Give the caller what the launch wrote into copies."""
+        for original, copy in self.copied:
+            original[...] = copy
+
+
+def bind(
+    parameters: Sequence[Any],
+    written: frozenset[str],
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    *,
+    outputs: tuple[int, ...] = (),
+) -> Binding:
+    """Bind a call.  Refusal(TL301) names the parameter, what it takes and what was given.
+
+    written: names of the parameters that the kernel writes.  outputs: positions of parameters that the caller does not pass:
+    they are allocated, and returned in this order.
+    """
+    taken = [parameter for index, parameter in enumerate(parameters) if index not in outputs]
+    given = _assign(taken, args, kwargs, [parameters[index].name for index in outputs])
+    symbols = Symbols()
+    arrays: dict[str, np.ndarray] = {}
+    values: dict[str, Any] = {}
+    for parameter in taken:
+        if parameter.kind == "scalar":
+            values[parameter.name] = _read(parameter, scalar, given[parameter.name], parameter.dtype)
+        else:
+            array = _read(parameter, host_array, given[parameter.name])
+            _check_type(parameter, array)
+            arrays[parameter.name] = array
+    tensors = [parameter for parameter in taken if parameter.kind != "scalar"]
+    _bind_symbols(tensors, arrays, symbols)
+    for parameter in tensors:
+        _check_shape(parameter, arrays[parameter.name], symbols)
+        _check_strides(parameter, arrays[parameter.name], symbols)
+        if parameter.name in written:
+            _check_writable(parameter, arrays[parameter.name])
+    copied = _place(tensors, arrays, written, symbols, values)
+    results = []
+    for index in outputs:
+        values[parameters[index].name] = array = _allocate_output(parameters[index], symbols)
+        results.append(array)
+    return Binding({p.name: values[p.name] for p in parameters}, copied, tuple(results), symbols)
+
+
+def uninitialised(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """Memory that no one wrote: NaN in float types, all bits set in integers, so that reading it shows."""
+    array = np.empty(shape, dtype)
+    if dtype == np.bool_:
+        array.fill(True)
+    else:
+        array.reshape(-1).view(np.uint8).fill(0xFF)
+    return array
+
+
+def _mismatch(argument: str, expected: str, given: str, remedy: str) -> Refusal:
+    return Refusal(say.ArgumentMismatch(argument=argument, expected=expected, given=given, remedy=remedy))
+
+
+def expected_of(parameter: Any) -> str:
+    """What a parameter takes, `a float32 tensor of shape (n, 64)`."""
+    if parameter.kind == "scalar":
+        return f"a number ({parameter.dtype})"
+    return f"a {parameter.dtype} tensor of shape {Symbols().written(parameter.shape)}"
+
+
+def _assign(taken: list[Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], returned: list[str]) -> dict[str, Any]:
+    """Arguments by parameter name, by the rules of a Python call."""
+    names = [parameter.name for parameter in taken]
+    takes = f"the kernel takes {', '.join(names) or 'no arguments'}"
+    if returned:
+        takes += f"; {', '.join(returned)} {'is' if len(returned) == 1 else 'are'} returned"
+    if len(args) > len(names):
+        raise _mismatch(f"number {len(names) + 1}", f"{len(names)} arguments", f"{len(args)}", takes)
+    given = dict(zip(names, args))
+    for name, value in kwargs.items():
+        if name in given:
+            raise _mismatch(name, "one value", "two, by position and by name", f"drop `{name}=`")
+        if name not in names:
+            near = difflib.get_close_matches(name, names, 1)
+            raise _mismatch(name, "no such argument", "one by name", f"did you mean `{near[0]}`?" if near else takes)
+        given[name] = value
+    for parameter in taken:
+        if parameter.name not in given:
+            raise _mismatch(parameter.name, expected_of(parameter), "nothing", takes)
+    return given
+
+
+def _read(parameter: Any, reader: Callable[..., Any], given: Any, *more: Any) -> Any:
+    try:
+        return reader(given, *more)
+    except NoHostArray as error:
+        raise _mismatch(parameter.name, expected_of(parameter), error.given, error.remedy) from None
+
+
+def _check_type(parameter: Any, array: np.ndarray) -> None:
+    dtype = host_dtype(parameter.dtype)
+    if dtype is None:
+        remedy = "such a parameter cannot be passed from the host"
+        raise _mismatch(parameter.name, f"dtype {parameter.dtype}", f"dtype {array.dtype.name}", remedy)
+    if array.dtype.newbyteorder("=") != dtype:
+        own = dtype.name in np.sctypeDict or dtype.name.startswith("bool")
+        cast = f'x.astype("{dtype.name}")' if own else f"x.astype(ml_dtypes.{dtype.name})"
+        given = f"dtype {array.dtype.name}"
+        raise _mismatch(parameter.name, f"dtype {parameter.dtype}", given, f"pass `{cast}`, or change the annotation")
+
+
+def _bind_symbols(tensors: list[Any], arrays: dict[str, np.ndarray], symbols: Symbols) -> None:
+    """Give every shape variable a value: those that stand alone first, then the ones inside sums and products."""
+    for parameter in tensors:
+        array = arrays[parameter.name]
+        if array.ndim != len(parameter.shape):
+            expected = f"{len(parameter.shape)} dimensions, shape {symbols.written(parameter.shape)}"
+            remedy = f"pass an array of {len(parameter.shape)} dimensions"
+            raise _mismatch(parameter.name, expected, f"{array.ndim} dimensions, shape {array.shape}", remedy)
+    for alone in (True, False):
+        for parameter in tensors:
+            array, origin = arrays[parameter.name], f"shape of {parameter.name}"
+            for dimension, extent in zip(parameter.shape, array.shape):
+                if alone and not type(dimension).__name__.endswith("Var"):
+                    continue
+                if not symbols.solve(dimension, extent, origin):
+                    expected = f"shape {symbols.written(parameter.shape)}"
+                    remedy = f"{extent} is no value of `{dimension}`: pad the array, or pass another size"
+                    raise _mismatch(parameter.name, expected, f"shape {array.shape}", remedy)
+            for stride, own in zip(parameter.strides or (), array.strides):
+                if not alone or type(stride).__name__.endswith("Var"):
+                    symbols.solve(stride, own // array.itemsize, f"strides of {parameter.name}")
+
+
+def _check_shape(parameter: Any, array: np.ndarray, symbols: Symbols) -> None:
+    wanted = [symbols.evaluate(dimension) for dimension in parameter.shape]
+    if None in wanted:
+        dimension = parameter.shape[wanted.index(None)]
+        missing = ", ".join(symbols.unbound(dimension)) or str(dimension)
+        remedy = f"use {missing} alone as a dimension of some tensor"
+        raise _mismatch(
+            parameter.name,
+            f"shape {symbols.written(parameter.shape)}",
+            f"no argument that says what {missing} is",
+            remedy,
+        )
+    if tuple(wanted) != array.shape:
+        expected = f"shape {symbols.written(parameter.shape)}{symbols.meaning(parameter.shape)}"
+        remedy = (
+            f"pass an array of shape {tuple(wanted)}"
+            if min(wanted, default=0) >= 0
+            else "these sizes do not fit together"
+        )
+        raise _mismatch(parameter.name, expected, f"shape {array.shape}", remedy)
+
+
+def _check_strides(parameter: Any, array: np.ndarray, symbols: Symbols) -> None:
+    """Strides of a `T.StridedTensor` must be the annotated ones; those of axes of one element and of empty arrays are free."""
+    if parameter.strides is None or array.size == 0:
+        return
+    for axis, (stride, extent, own) in enumerate(zip(parameter.strides, array.shape, array.strides)):
+        wanted = symbols.evaluate(stride)
+        if extent > 1 and (wanted is None or own != wanted * array.itemsize):
+            given = tuple(s // array.itemsize if s % array.itemsize == 0 else s / array.itemsize for s in array.strides)
+            expected = f"strides {symbols.written(parameter.strides)}{symbols.meaning(parameter.strides)}"
+            remedy = f"axis {axis} must step {stride} elements: pass such a view, or annotate `T.Tensor`"
+            raise _mismatch(parameter.name, expected, f"strides {given}", remedy)
+
+
+def _check_writable(parameter: Any, array: np.ndarray) -> None:
+    if not array.flags.writeable:
+        remedy = "the kernel writes it: pass an array of your own, `x.copy()`"
+        raise _mismatch(parameter.name, "a writable array", "a read-only one", remedy)
+    if overlaps_itself(array):
+        remedy = "the kernel writes it, and several elements share memory: pass `x.copy()`"
+        raise _mismatch(
+            parameter.name, "an array of separate elements", f"overlapping memory, strides {array.strides}", remedy
+        )
+
+
+def _place(
+    tensors: list[Any],
+    arrays: dict[str, np.ndarray],
+    written: frozenset[str],
+    symbols: Symbols,
+    values: dict[str, Any],
+) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
+    """Fill `values` with the arrays that the launch works on; the pairs to write back.
+
+    One array passed for two parameters stays one memory: the kernel then sees its own writes, as on a device.
+    """
+    placed: list[tuple[Any, np.ndarray, np.ndarray]] = []
+    for parameter in tensors:
+        array = arrays[parameter.name]
+        used = _as_the_kernel_reads(parameter, array, symbols)
+        for other, before, memory in placed:
+            if array.size == 0 or not {parameter.name, other.name} & written:
+                continue
+            if used is array and memory is before:
+                continue
+            if same_elements(array, before) and used is not array and memory is not before:
+                used = memory
+            elif share_memory(array, before):
+                copied = parameter.name if used is not array else other.name
+                remedy = f"the memory of {copied} is no row-major array, so it works on a copy: pass contiguous arrays, or separate ones"
+                raise _mismatch(parameter.name, "memory of its own", f"memory that overlaps {other.name}", remedy)
+        placed.append((parameter, array, used))
+        values[parameter.name] = used
+    pairs: list[tuple[np.ndarray, np.ndarray]] = []
+    for parameter, array, used in placed:
+        if used is not array and parameter.name in written and not any(copy is used for _, copy in pairs):
+            pairs.append((array, used))
+    return tuple(pairs)
+
+
+def _as_the_kernel_reads(parameter: Any, array: np.ndarray, symbols: Symbols) -> np.ndarray:
+    """The array itself where the launch can work on it, else a copy in the right order of memory."""
+    plain = array.dtype.isnative and array.flags.aligned
+    if parameter.strides is None:
+        return (
+            array if plain and array.flags.c_contiguous else np.array(array, array.dtype.newbyteorder("="), order="C")
+        )
+    if plain:
+        return array
+    strides = [symbols.evaluate(stride) or 0 for stride in parameter.strides]
+    span = 1 + sum((extent - 1) * stride for extent, stride in zip(array.shape, strides) if extent > 1)
+    memory = np.zeros(max(span, 1), array.dtype.newbyteorder("="))
+    copy = np.lib.stride_tricks.as_strided(memory, array.shape, [stride * memory.itemsize for stride in strides])
+    if array.size:
+        copy[...] = array
+    return copy
+
+
+def _allocate_output(parameter: Any, symbols: Symbols) -> np.ndarray:
+    shape = [symbols.evaluate(dimension) for dimension in parameter.shape]
+    dtype = host_dtype(parameter.dtype)
+    if parameter.kind == "scalar" or dtype is None:
+        remedy = "only tensors can be returned: pass it as an argument"
+        raise _mismatch(parameter.name, "a tensor to return", f"a {parameter.dtype} {parameter.kind}", remedy)
+    if None in shape:
+        missing = ", ".join(symbols.unbound(parameter.shape[shape.index(None)]))
+        remedy = f"a returned tensor needs its shape from the arguments: use {missing} in the shape of one of them"
+        raise _mismatch(
+            parameter.name,
+            f"shape {symbols.written(parameter.shape)}",
+            f"no argument that says what {missing} is",
+            remedy,
+        )
+    return uninitialised(tuple(int(extent) for extent in shape if extent is not None), dtype)

@@ -1,0 +1,51 @@
+"""The two exceptions of the package: a kernel that was refused is used, and a launch that is refused."""
+
+from __future__ import annotations
+
+import linecache
+from pathlib import Path
+from types import TracebackType
+
+from ..source.diagnostic import Diagnostic
+from ..source.render import render
+from ..source.text import Text
+
+PACKAGE = str(Path(__file__).resolve().parents[1])
+
+
+class CompileError(Exception):
+    """A kernel that did not compile was used.  diagnostics: what is wrong with it, sorted."""
+
+    def __init__(self, diagnostics: tuple[Diagnostic, ...], text: Text | None = None):
+        self.diagnostics, self.text = tuple(diagnostics), text
+        super().__init__("\n" + render(text or Text(""), self.diagnostics))
+
+    def _render_traceback_(self) -> list[str]:
+        return _report(self, str(self).strip())
+
+
+class LaunchError(Exception):
+    """A launch was refused or failed: TL301 (an argument), TL302 (the target), TL404 (`T.device_assert`)."""
+
+    def __init__(self, diagnostic: Diagnostic, text: Text | None = None):
+        self.diagnostic, self.text = diagnostic, text
+        super().__init__(render(text or Text(""), (diagnostic,)).rpartition("\n\n")[0])
+
+    def _render_traceback_(self) -> list[str]:
+        return _report(self, str(self))
+
+
+def _report(error: Exception, text: str) -> list[str]:
+    """What a notebook shows in place of a traceback: the diagnostics, and the user's line that led to them."""
+    return text.split("\n") + [f"  called at {place}" for place in call_places(error.__traceback__)[-1:]]
+
+
+def call_places(traceback: TracebackType | None) -> list[str]:
+    """`file:line: text` of the frames that do not belong to the package, outermost first."""
+    places = []
+    while traceback is not None:
+        name, line = traceback.tb_frame.f_code.co_filename, traceback.tb_lineno
+        if not name.startswith(PACKAGE):
+            places.append(f"{name}:{line}: {linecache.getline(name, line).strip()}".rstrip(": "))
+        traceback = traceback.tb_next
+    return places

@@ -1,0 +1,93 @@
+"""What a caller hands over as an array, seen as a NumPy array of the same memory; and results in the caller's own kind.
+
+Accepted: NumPy arrays and scalars, objects with `__array_interface__` (numba's simulated device arrays among them) and DLPack
+exporters in host memory (torch, jax, cupy pinned arrays).
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from . import dlpack
+
+
+class NoHostArray(Exception):
+    """The object cannot be read as an array in host memory.  given: what it is.  remedy: what to pass instead."""
+
+    def __init__(self, given: str, remedy: str):
+        super().__init__(given)
+        self.given, self.remedy = given, remedy
+
+
+def host_dtype(name: str) -> np.dtype | None:
+    """The NumPy type of a tensor's dtype name; None for a type that arrays cannot have."""
+    if name == "tfloat32":  # float32 in memory, rounded by the instructions that read it
+        name = "float32"
+    kind = getattr(ml_dtypes, name, None)
+    try:
+        return np.dtype(name if kind is None else kind)
+    except TypeError:
+        return None
+
+
+def host_array(given: Any) -> np.ndarray:
+    """A NumPy array over the memory of `given`, never a copy.  NoHostArray where that cannot be."""
+    if isinstance(given, np.ma.MaskedArray):
+        raise NoHostArray("a masked array", "pass `x.filled(value)`: a kernel knows no masked elements")
+    if isinstance(given, np.ndarray):
+        return given
+    if isinstance(given, np.generic):
+        array = np.asarray(given)
+        array.flags.writeable = False  # a scalar has no memory of its own: a store into it would be lost
+        return array
+    if hasattr(given, "__array_interface__"):
+        return np.asarray(given)
+    if hasattr(given, "__dlpack__") and hasattr(given, "__dlpack_device__"):
+        return _from_exporter(given)
+    if hasattr(given, "__cuda_array_interface__"):
+        raise NoHostArray(
+            f"{describe_type(given)} in device memory", "the simulated device reads host arrays: copy it to the host"
+        )
+    if isinstance(given, (list, tuple)):
+        raise NoHostArray(f"a {type(given).__name__}", "pass `np.array(x, dtype)`: a kernel reads and writes memory")
+    raise NoHostArray(
+        describe_type(given), "pass a NumPy array, or an object with `__array_interface__` or `__dlpack__`"
+    )
+
+
+def _from_exporter(given: Any) -> np.ndarray:
+    if not dlpack.on_host(given):
+        raise NoHostArray(
+            f"{describe_type(given)} in device memory", "the simulated device reads host arrays: pass `x.cpu()`"
+        )
+    try:
+        return dlpack.from_dlpack(given)
+    except BufferError as error:
+        raise NoHostArray(f"{describe_type(given)} ({error})", "pass `x.detach()`, or a NumPy array") from error
+    except TypeError as error:
+        raise NoHostArray(f"{describe_type(given)} of {error}", "pass an array of another type") from error
+
+
+def describe_type(given: Any) -> str:
+    """`a torch.Tensor`, `an int`."""
+    kind = type(given)
+    module = "" if kind.__module__ == "builtins" else kind.__module__.partition(".")[0] + "."
+    name = module + kind.__qualname__
+    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
+
+
+def as_callers_kind(result: np.ndarray, arguments: tuple[Any, ...]) -> Any:
+    """A returned array as the kind of array the caller works with: a torch tensor where torch tensors were passed."""
+    torch = sys.modules.get("torch")
+    if torch is None or not any(isinstance(argument, torch.Tensor) for argument in arguments):
+        return result
+    name = result.dtype.name
+    if result.dtype.kind != "V" and not hasattr(ml_dtypes, name):
+        return torch.from_numpy(result)
+    return torch.from_numpy(result.view(f"uint{8 * result.itemsize}").view(f"int{8 * result.itemsize}")).view(
+        getattr(torch, name)
+    )

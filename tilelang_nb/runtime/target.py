@@ -1,0 +1,61 @@
+"""Which device a kernel is for: the names of targets and architectures, and what stands behind them on this machine."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from ..source import catalogue as say
+from ..source.diagnostic import Refusal
+
+TARGETS = ("auto", "cuda", "sim")
+DEFAULT_ARCH = "sm_90a"
+ARCHITECTURES = ("sm_70", "sm_75", "sm_80", "sm_86", "sm_87", "sm_89", "sm_90", "sm_90a")
+
+
+@dataclass(frozen=True)
+class Target:
+    """kind: "sim" or "cuda".  arch: the architecture whose limits and instructions the lowering uses."""
+
+    kind: str
+    arch: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} ({self.arch})"
+
+
+def resolve(target: Any = "auto", arch: str | None = None) -> Target:
+    """The target that the names mean here.  TL302: there is no such target or architecture.
+
+    Upstream's spellings `cuda -arch=sm_80` and `{"kind": "cuda", "arch": "sm_80"}` are accepted.
+    """
+    name = target if target is not None else "auto"
+    if isinstance(name, dict):
+        arch, name = arch or name.get("arch"), name.get("kind", "auto")
+    name = str(name)
+    option = re.fullmatch(r"(\w+)\s+-arch=(\w+)", name)
+    if option:
+        name, arch = option[1], arch or option[2]
+    if name not in TARGETS:
+        raise Refusal(
+            say.TargetUnavailable(
+                problem=f"there is no target {name!r}", remedy="the targets are `auto`, `cuda` and `sim`"
+            )
+        )
+    arch = arch or DEFAULT_ARCH
+    if arch not in ARCHITECTURES:
+        raise Refusal(
+            say.TargetUnavailable(
+                problem=f"there is no architecture {arch!r}", remedy=f"it is one of {', '.join(ARCHITECTURES)}"
+            )
+        )
+    return Target("sim" if name == "auto" else name, arch)
+
+
+def no_device_code(what: str) -> say.TargetUnavailable:
+    """Why CUDA code, and what is made from it, is not to be had."""
+    return say.TargetUnavailable(
+        problem=f"{what}: this version has no CUDA back end",
+        remedy='run it on the simulated device with `target="sim"`',
+    )
