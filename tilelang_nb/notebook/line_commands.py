@@ -1,0 +1,112 @@
+"""`%tilelang COMMAND`: explain a code, list devices, show a kernel again, forget compiled kernels."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from IPython.core.error import UsageError
+from IPython.display import display
+
+from ..source import catalogue as say
+from ..source.catalogue.page import UnknownCode, page
+from ..source.catalogue.page import explain as explained
+from .options import HELP
+from .refusal import CellRefused
+from .shown import Shown
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command of the line magic.
+
+    run: called with IPython's shell and the argument.  argument: its name in the help, "" for none.
+    values: the arguments that completion offers.
+    """
+
+    run: Callable[[Any, str], None]
+    argument: str
+    help: str
+    values: Callable[[], Iterable[str]] = tuple
+
+
+def run(shell: Any, line: str) -> None:
+    """Carry out a `%tilelang` line; without a command, show the help.  UsageError: no such command."""
+    name, _, argument = line.strip().partition(" ")
+    argument = argument.strip()
+    if name in ("", "--help", "-h", "help"):
+        print(HELP)
+        return
+    command = COMMANDS.get(name)
+    if command is None:
+        near = difflib.get_close_matches(name, COMMANDS, 1)
+        hint = f"did you mean `%tilelang {near[0]}`?" if near else f"the commands are {', '.join(COMMANDS)}"
+        raise UsageError(f"%tilelang: there is no command `{name}`; {hint}")
+    if bool(command.argument) != bool(argument):
+        expected = f"%tilelang {name} {command.argument}".rstrip()
+        raise UsageError(f"%tilelang {name}: write `{expected}`")
+    command.run(shell, argument)
+
+
+def explain(shell: Any, code: str) -> None:
+    """Show the page of a diagnostic's code or slug."""
+    try:
+        found = page(code)
+    except UnknownCode as unknown:
+        raise UsageError(f"%tilelang explain: {unknown}") from None
+    display(Shown(explained(code), markdown=found.markdown))
+
+
+def devices(shell: Any, _: str) -> None:
+    """List what a kernel can run on here."""
+    from ..runtime.target import devices as found
+
+    rows = list(found())
+    width = max(len(row.name) for row in rows)
+    print("\n".join(f"{row.name:{width}}  {row.description}" for row in rows))
+
+
+def inspect(shell: Any, name: str) -> None:
+    """Show the stages of a kernel of the notebook again."""
+    from ..runtime.kernel import Kernel
+    from .shown import kernel_view
+
+    kernels = {
+        key: value for key, value in shell.user_ns.items() if isinstance(value, Kernel) and not key.startswith("_")
+    }
+    if name not in kernels:
+        near = difflib.get_close_matches(name, kernels, 1)
+        there = f"did you mean `{near[0]}`?" if near else f"kernels here: {', '.join(kernels) or 'none'}"
+        raise UsageError(f"%tilelang inspect: `{name}` is no kernel of this notebook; {there}")
+    display(kernel_view(kernels[name]))
+
+
+def clear_cache(shell: Any, _: str) -> None:
+    """Forget compiled kernels, so that the next cell compiles from its text."""
+    from ..runtime import cache
+
+    print(f"{cache.clear()} compiled kernels forgotten")
+
+
+def freeze(shell: Any, _: str) -> None:
+    """Not in this version."""
+    unavailable(
+        "`%tilelang freeze` is not available in this version: it stores the state of widgets, and there are none yet",
+        "the static output of every cell is saved with the notebook as it is",
+    )
+
+
+def unavailable(problem: str, remedy: str) -> None:
+    """Fail the cell with TL302 and the reason."""
+    raise CellRefused((say.TargetUnavailable(problem=problem, remedy=remedy).at(None),))
+
+
+COMMANDS: dict[str, Command] = {
+    "explain": Command(explain, "CODE", "the page of a code: what it means, bad and good text", lambda: say.CATALOGUE),
+    "devices": Command(devices, "", "what a kernel can run on here"),
+    "inspect": Command(inspect, "NAME", "the stages of a kernel of this notebook"),
+    "clear-cache": Command(clear_cache, "", "forget compiled kernels"),
+    "freeze": Command(freeze, "", "not available in this version"),
+}

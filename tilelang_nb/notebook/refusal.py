@@ -1,0 +1,41 @@
+"""How a cell fails: with rendered diagnostics in place of a Python traceback, or with a traceback that begins at the cell."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any
+
+from ..runtime.errors import CompileError
+from ..source.diagnostic import Diagnostic
+from ..source.render import render
+from ..source.text import Text
+
+
+class CellRefused(CompileError):
+    """A cell with errors.  IPython shows the lines of `_render_traceback_` and nothing else; the cell counts as failed."""
+
+    def __init__(self, diagnostics: tuple[Diagnostic, ...], text: Text | None = None, colour: bool = False):
+        super().__init__(diagnostics, text)
+        self.colour = colour
+
+    def _render_traceback_(self) -> list[str]:
+        return render(self.text or Text(""), self.diagnostics, colour=self.colour).rstrip("\n").split("\n")
+
+
+def begin_at_cell(error: BaseException, code_name: str, shell: Any) -> BaseException:
+    """The same exception, shown with the frames from the cell's own code inward: not IPython's, not this package's."""
+    traceback: TracebackType | None = error.__traceback__
+    while traceback is not None and traceback.tb_frame.f_code.co_filename != code_name:
+        traceback = traceback.tb_next
+    if traceback is None:
+        return error
+    kept = traceback
+
+    def shown() -> list[str]:
+        return shell.InteractiveTB.structured_traceback(type(error), error, kept, tb_offset=0)
+
+    try:
+        error._render_traceback_ = shown  # type: ignore[attr-defined]  # the protocol by which IPython asks an exception
+    except AttributeError:
+        pass  # a class with slots: its traceback shows a few frames more
+    return error
