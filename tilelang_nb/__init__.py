@@ -1,4 +1,5 @@
-"""TileLang in notebooks: `%%tilelang` compiles the kernels of a cell through a TIR pipeline, runs them and shows every stage.
+"""TileLang in notebooks: `%%tilelang` compiles the kernels of a cell through a TIR pipeline, runs them and shows
+every stage.
 
 Names are loaded when first used: importing the package costs a few milliseconds, TVM comes with the first kernel.
 """
@@ -34,7 +35,7 @@ _PUBLIC: dict[str, tuple[str, str | None]] = {
     "profiler": ("tilelang", "profiler"),
     "tilelang": ("tilelang", None),
 }
-__all__ = [  # noqa: PLE0604 (served by __getattr__)
+__all__ = [
     "Compilation",
     "CompileError",
     "Kernel",

@@ -1,4 +1,6 @@
-"""Facts of a tile program for those who hold it without reading it: which parameters it writes, and whether two are the same."""
+"""Facts of a tile program for those who hold it without reading it: which parameters it writes, and whether two are
+the same.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ WRITTEN: dict[str, tuple[str, ...]] = {
 
 
 def written_parameters(function: Any) -> frozenset[str]:
-    """Names of the parameters whose memory the program writes, by stores, tile operations or calls that take an address."""
+    """Names of the parameters whose memory the program writes, by stores, tile operations or calls that take an
+    address.
+    """
     written: set[Any] = set()
     views: dict[Any, Any] = {}
 
@@ -65,7 +69,9 @@ def written_parameters(function: Any) -> frozenset[str]:
 
 
 def fingerprint(function: Any) -> int:
-    """A number that differs for programs that differ in structure or in the places of their statements (but for collisions)."""
+    """A number that differs for programs that differ in structure or in the places of their statements (but for
+    collisions).
+    """
     places: list[Any] = []
 
     def note(statement: Any) -> None:

@@ -1,1 +1,3 @@
-"""From a compiled kernel to a result: kernels as callables, binding of arguments, launches, and the compilation of a cell."""
+"""From a compiled kernel to a result: kernels as callables, binding of arguments, launches, and the compilation of a
+cell.
+"""

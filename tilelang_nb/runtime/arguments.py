@@ -1,8 +1,9 @@
-"""Binding of a call's arguments to the parameters of a kernel: checks (TL301), shape variables, and the memory a launch uses.
+"""Binding of a call's arguments to the parameters of a kernel: checks (TL301), shape variables, and the memory a
+launch uses.
 
-A launch works on arrays in the order of memory that the kernel assumes: row-major without gaps for `T.Tensor`, the annotated
-strides for `T.StridedTensor`.  Arrays of that form are used where they are.  Other arrays (transposed, reversed, sliced,
-repeated, byte-swapped, misaligned) are copied in, and copied back where the kernel writes them.
+A launch works on arrays in the order of memory that the kernel assumes: row-major without gaps for `T.Tensor`, the
+annotated strides for `T.StridedTensor`.  Arrays of that form are used where they are.  Other arrays (transposed,
+reversed, sliced, repeated, byte-swapped, misaligned) are copied in, and copied back where the kernel writes them.
 """
 
 from __future__ import annotations
@@ -52,8 +53,8 @@ def bind(
 ) -> Binding:
     """Bind a call.  Refusal(TL301) names the parameter, what it takes and what was given.
 
-    written: names of the parameters that the kernel writes.  outputs: positions of parameters that the caller does not pass:
-    they are allocated, and returned in this order.
+    written: names of the parameters that the kernel writes.  outputs: positions of parameters that the caller does
+    not pass: they are allocated, and returned in this order.
     """
     taken = [parameter for index, parameter in enumerate(parameters) if index not in outputs]
     given = _assign(taken, args, kwargs, [parameters[index].name for index in outputs])
@@ -190,7 +191,9 @@ def _check_shape(parameter: Any, array: np.ndarray, symbols: Symbols) -> None:
 
 
 def _check_strides(parameter: Any, array: np.ndarray, symbols: Symbols) -> None:
-    """Strides of a `T.StridedTensor` must be the annotated ones; those of axes of one element and of empty arrays are free."""
+    """Strides of a `T.StridedTensor` must be the annotated ones; those of axes of one element and of empty arrays are
+    free.
+    """
     if parameter.strides is None or array.size == 0:
         return
     for axis, (stride, extent, own) in enumerate(zip(parameter.strides, array.shape, array.strides)):
@@ -237,7 +240,7 @@ def _place(
                 used = memory
             elif share_memory(array, before):
                 copied = parameter.name if used is not array else other.name
-                remedy = f"the memory of {copied} is no row-major array, so it works on a copy: pass contiguous arrays, or separate ones"
+                remedy = f"{copied} is not row-major, so it works on a copy: pass contiguous arrays, or separate ones"
                 raise _mismatch(parameter.name, "memory of its own", f"memory that overlaps {other.name}", remedy)
         placed.append((parameter, array, used))
         values[parameter.name] = used

@@ -1,7 +1,8 @@
-"""Host memory of any DLPack exporter as a NumPy array, with the types that NumPy's own reader refuses (bfloat16, float8).
+"""Host memory of any DLPack exporter as a NumPy array, with the types that NumPy's own reader refuses (bfloat16,
+float8).
 
-`numpy.from_dlpack` knows no bfloat16, so a torch CPU tensor of that type would have to go through torch.  The structure is
-small and stable (DLPack 1.x), so it is read here.
+`numpy.from_dlpack` knows no bfloat16, so a torch CPU tensor of that type would have to go through torch.  The
+structure is small and stable (DLPack 1.x), so it is read here.
 """
 
 from __future__ import annotations
@@ -63,7 +64,8 @@ class _Versioned(ctypes.Structure):
 
 
 class _Memory:
-    """Keeps the exporter's capsule alive as long as an array made from it; the capsule frees the tensor when it dies."""
+    """Keeps the exporter's capsule alive as long as an array made from it; the capsule frees the tensor when it dies.
+    """
 
     def __init__(self, capsule: Any, interface: dict[str, Any]):
         self.capsule, self.__array_interface__ = capsule, interface
@@ -77,7 +79,8 @@ def on_host(exporter: Any) -> bool:
 def from_dlpack(exporter: Any) -> np.ndarray:
     """A NumPy view of the exporter's memory.
 
-    BufferError: the exporter does not give its memory (the text says why).  TypeError: a type that NumPy and ml_dtypes lack.
+    BufferError: the exporter does not give its memory (the text says why).  TypeError: a type that NumPy and
+    ml_dtypes lack.
     """
     capsule, managed = _capsule(exporter)
     tensor = managed.tensor

@@ -1,7 +1,7 @@
 """What a caller hands over as an array, seen as a NumPy array of the same memory; and results in the caller's own kind.
 
-Accepted: NumPy arrays and scalars, objects with `__array_interface__` (numba's simulated device arrays among them) and DLPack
-exporters in host memory (torch, jax, cupy pinned arrays).
+Accepted: NumPy arrays and scalars, objects with `__array_interface__` (numba's simulated device arrays among them)
+and DLPack exporters in host memory (torch, jax, cupy pinned arrays).
 """
 
 from __future__ import annotations

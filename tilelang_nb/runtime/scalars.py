@@ -1,4 +1,6 @@
-"""Python and NumPy numbers as scalar arguments: taken where the parameter's type holds their value, refused otherwise."""
+"""Python and NumPy numbers as scalar arguments: taken where the parameter's type holds their value, refused
+otherwise.
+"""
 
 from __future__ import annotations
 

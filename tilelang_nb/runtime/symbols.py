@@ -1,7 +1,7 @@
 """Symbolic shapes at a launch: variables of shapes are bound from what the arguments have, and must agree.
 
-A dimension is an int or an integer TIR expression over shape variables.  Expressions are read by the class names of their
-nodes: the runtime does not import TVM.
+A dimension is an int or an integer TIR expression over shape variables.  Expressions are read by the class names of
+their nodes: the runtime does not import TVM.
 """
 
 from __future__ import annotations

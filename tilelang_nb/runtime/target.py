@@ -53,6 +53,21 @@ def resolve(target: Any = "auto", arch: str | None = None) -> Target:
     return Target("sim" if name == "auto" else name, arch)
 
 
+@dataclass(frozen=True)
+class Device:
+    """A device that kernels can run on here."""
+
+    name: str
+    description: str
+
+
+def devices() -> tuple[Device, ...]:
+    """What a kernel can run on here; the first is what `auto` means."""
+    return (
+        Device("sim", "the simulated device: NumPy, with checks for races, bounds and uninitialised reads; no timings"),
+    )
+
+
 def no_device_code(what: str) -> say.TargetUnavailable:
     """Why CUDA code, and what is made from it, is not to be had."""
     return say.TargetUnavailable(

@@ -1,0 +1,135 @@
+"""The text of a cell in, a frozen `Compilation` out: what is wrong with it, its names, its kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..frontend.session import Session
+from ..source.diagnostic import Diagnostic, Refusal
+from ..source.text import Text
+from . import views
+from .errors import CompileError
+from .internal import internal_error
+from .kernel import Kernel
+from .target import Target, no_device_code, resolve
+
+
+@dataclass(frozen=True)
+class Compilation:
+    """A compiled cell.
+
+    diagnostics: sorted by place.  namespace: the cell's names after it ran.  kernels: every kernel that the cell
+    defined or built, in order.  result: the value of its last statement where that is an expression.  exception: what
+    a statement of the cell outside kernels raised; the diagnostics hold it too.
+    """
+
+    text: Text
+    target: Target
+    diagnostics: tuple[Diagnostic, ...]
+    namespace: dict[str, Any] = field(repr=False)
+    kernels: dict[str, Kernel]
+    result: Any = field(default=None, repr=False)
+    exception: BaseException | None = field(default=None, repr=False)
+
+    @property
+    def ok(self) -> bool:
+        """No error among the diagnostics."""
+        return all(diagnostic.severity != "error" for diagnostic in self.diagnostics)
+
+    def to_text(self) -> str:
+        """The report as text."""
+        return views.view("text")(self)
+
+    def to_html(self) -> str:
+        """The report as static HTML."""
+        return views.view("html")(self)
+
+    def to_json(self) -> str:
+        """The report as JSON, version 1."""
+        return views.view("json")(self)
+
+
+class KernelMaker:
+    """Makes the kernels of one cell.
+
+    While the cell runs every kernel is collected, and its mistakes are reported with those of the cell.  A factory of
+    the cell may be called later: then no one collects, and a refused kernel raises CompileError where it is defined.
+    """
+
+    def __init__(self, text: Text, target: Target):
+        self.text, self.target = text, target
+        self.made: list[Kernel] = []
+        self.cell_runs = True
+
+    def __call__(self, name: str, program: Any, diagnostics: tuple[Diagnostic, ...]) -> Kernel:
+        text = program.text if program is not None else self.text
+        kernel = Kernel(name, program, tuple(diagnostics), text=text, target=self.target)
+        if self.cell_runs:
+            self.made.append(kernel)
+        elif program is None:
+            raise CompileError(kernel.diagnostics, text)
+        return kernel
+
+
+def compile_cell(
+    text: str,
+    namespace: dict[str, Any] | None = None,
+    *,
+    filename: str = "<cell>",
+    first_line: int = 1,
+    target: str = "auto",
+    arch: str | None = None,
+    compiler: Callable[..., Any] | None = None,
+    code_name: str | None = None,
+) -> Compilation:
+    """Run a cell: build its kernels and lower them for the target.  Never raises for a mistake in the cell.
+
+    namespace: where the cell's names live; changed in place.  filename, first_line: what messages call the text and its
+    first line.  compiler, code_name: a stand-in for `compile` and the name of the code, for statements outside kernels.
+    """
+    cell = Text(text, filename, first_line)
+    names: dict[str, Any] = {} if namespace is None else namespace
+    try:
+        wanted = resolve(target, arch)
+    except Refusal as refusal:
+        return Compilation(cell, resolve(), (refusal.message.at(None),), names, {})
+    make = KernelMaker(cell, wanted)
+    session: Any = None
+    found: list[Diagnostic] = []
+    try:
+        session = Session(cell, kernel_factory=make, modules=views.view("modules")())
+        found += session.run(names, compiler, code_name)
+    except Exception as error:
+        found.append(internal_error(error, "compiling the cell"))
+    finally:
+        make.cell_runs = False
+    for kernel in make.made:
+        found += kernel.diagnostics
+        if wanted.kind == "cuda" and kernel.program is not None:
+            found.append(no_device_code(f"kernel `{kernel.name}` for {wanted}").at(kernel.span))
+    return Compilation(
+        cell,
+        wanted,
+        tuple(sorted(dict.fromkeys(found), key=lambda diagnostic: diagnostic.order)),
+        names,
+        _by_name(make.made, names),
+        getattr(session, "result", None),
+        getattr(session, "exception", None),
+    )
+
+
+def _by_name(kernels: list[Kernel], namespace: dict[str, Any]) -> dict[str, Kernel]:
+    """Kernels by name, in order.  Of several with one name, the one that the name means at the end has it; others are
+    numbered.
+    """
+    named: dict[str, Kernel] = {}
+    for kernel in kernels:
+        alike = [other for other in kernels if other.name == kernel.name]
+        owner = next((other for other in alike if namespace.get(other.name) is other), alike[0])
+        name, number = kernel.name, 2
+        while name in named or (kernel is not owner and name == kernel.name):
+            name, number = f"{kernel.name}_{number}", number + 1
+        named[name] = kernel
+    return named

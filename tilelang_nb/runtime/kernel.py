@@ -1,0 +1,307 @@
+"""A kernel as the user holds it: it is called with arrays, shows its stages, and says what the last launch found."""
+
+from __future__ import annotations
+
+import ast
+import sys
+import warnings
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..source.diagnostic import Diagnostic, Message, Refusal
+from ..source.text import Span, Text
+from . import views
+from .arguments import bind
+from .build import Build
+from .cache import build_of
+from .errors import CompileError, LaunchError
+from .host_arrays import as_callers_kind
+from .internal import internal_error
+from .simulate import Outcome, simulate
+from .stages import Stage, stages_of
+from .symbols import Symbols
+from .target import Target, no_device_code, resolve
+
+
+class SimulatorFindings(UserWarning):
+    """The simulated device found faults in a launch that ran to its end.  diagnostics: the findings."""
+
+    def __init__(self, text: str, diagnostics: tuple[Diagnostic, ...]):
+        super().__init__(text)
+        self.diagnostics = diagnostics
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A call of a kernel on the simulated device, as kept in `launches`."""
+
+    kernel: Kernel
+    findings: tuple[Diagnostic, ...]
+    printed: tuple[str, ...]
+
+
+# The latest launches, oldest first; a notebook shows the findings of those that a cell made.
+launches: deque[Launch] = deque(maxlen=1000)
+
+
+class Kernel:
+    """A `@T.prim_func`, compiled on first need for its target.
+
+    Calling it launches it: `k(A, B, C)` with NumPy arrays, or what gives its memory through `__array_interface__` or
+    DLPack; arguments may be given by name.  Tensors named by `out_idx` are not passed but returned.
+
+    CompileError: the kernel was refused.  LaunchError: TL301 an argument does not fit, TL302 the target is not
+    available, TL404 a `T.device_assert` failed.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        program: Any,
+        diagnostics: tuple[Diagnostic, ...] = (),
+        *,
+        text: Text,
+        target: Target,
+        outputs: tuple[int, ...] = (),
+        options: Mapping[str, Any] | None = None,
+    ):
+        self.name = self.__name__ = name
+        self.program, self.text, self.target = program, text, target
+        self.outputs, self.options = outputs, dict(options or {})
+        self._diagnostics = tuple(diagnostics)
+        self._build: Build | None = None
+        self._outcome = Outcome()
+
+    # -- compiling
+
+    def compile(
+        self,
+        target: Any = None,
+        arch: str | None = None,
+        *,
+        out_idx: int | list[int] | tuple[int, ...] | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> Kernel:
+        """This kernel, compiled for a target: "sim", "cuda", or "auto" (what this machine has).
+
+        out_idx: positions of tensor parameters that a call returns instead of taking, negative ones from the end.
+        CompileError: it does not compile for that target.  LaunchError TL302: there is no such target here.
+        """
+        if self.program is None:
+            raise CompileError(self._diagnostics, self.text)
+        try:
+            wanted = self.target if target is None and arch is None else resolve(target or self.target.kind, arch)
+        except Refusal as refusal:
+            raise self._launch_error(refusal.message) from None
+        outputs = self.outputs if out_idx is None else self._positions(out_idx)
+        chosen = self.options if options is None else dict(options)
+        kernel = self
+        if (wanted, outputs, chosen) != (self.target, self.outputs, self.options):
+            kernel = Kernel(
+                self.name,
+                self.program,
+                self._diagnostics,
+                text=self.text,
+                target=wanted,
+                outputs=outputs,
+                options=chosen,
+            )
+        kernel._ready()
+        return kernel
+
+    def build(self) -> Build | None:
+        """The lowered program, made on first need; None if the front end refused the kernel."""
+        if self._build is None and self.program is not None:
+            self._build = build_of(self.program, self.target.arch, self.options)
+        return self._build
+
+    def _ready(self) -> Build:
+        """The build, if the kernel can be launched."""
+        build = self.build()
+        if build is None or not self.ok:
+            raise CompileError(self.diagnostics, self.text)
+        if self.target.kind != "sim":
+            raise self._launch_error(no_device_code(f"kernel `{self.name}` for {self.target}"))
+        return build
+
+    @property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """What the front end and the lowering for this target say of it, by line."""
+        build = self.build()
+        found = self._diagnostics + (build.diagnostics if build else ())
+        return tuple(sorted(dict.fromkeys(found), key=lambda diagnostic: diagnostic.order))
+
+    @property
+    def ok(self) -> bool:
+        """No error among its diagnostics."""
+        return self.program is not None and all(d.severity != "error" for d in self.diagnostics)
+
+    def _positions(self, out_idx: int | list[int] | tuple[int, ...]) -> tuple[int, ...]:
+        count = len(self.program.parameters)
+        given = (out_idx,) if isinstance(out_idx, int) else tuple(out_idx)
+        for index in given:
+            if not -count <= index < count:
+                raise IndexError(f"out_idx {index}: {self.name} has {count} parameters")
+        return tuple(index % count for index in given)
+
+    # -- launching
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        build = self._ready()
+        self._outcome = Outcome()
+        if "stream" in kwargs and all(parameter.name != "stream" for parameter in self.parameters):
+            kwargs.pop("stream")  # the simulated device has one: everything is done when the call returns
+        try:
+            binding = bind(build.program.parameters, build.written, args, kwargs, outputs=self.outputs)
+        except Refusal as refusal:
+            raise self._launch_error(refusal.message) from None
+        try:
+            self._outcome = simulate(build, binding)
+        except Exception as error:
+            raise LaunchError(internal_error(error, f"simulating {self.name}", self.span), self.text) from error
+        binding.write_back()
+        self._after_launch()
+        results = tuple(as_callers_kind(result, (*args, *kwargs.values())) for result in binding.results)
+        return (results[0] if len(results) == 1 else list(results)) if results else None
+
+    def _after_launch(self) -> None:
+        """Show what was printed, and do not let a finding pass in silence."""
+        outcome = self._outcome
+        launches.append(Launch(self, outcome.findings, outcome.printed))
+        for line in outcome.printed:
+            sys.stdout.write(line if line.endswith("\n") else line + "\n")
+        if outcome.failed_assertion is not None:
+            raise LaunchError(outcome.failed_assertion, self.text)
+        if outcome.findings:
+            said = "; ".join(str(finding) for finding in outcome.findings[:3])
+            more = f"; and {len(outcome.findings) - 3} more" if len(outcome.findings) > 3 else ""
+            text = f"the simulated device found faults in kernel {self.name}: {said}{more}"
+            warnings.warn(SimulatorFindings(text, outcome.findings), stacklevel=3)
+
+    def _launch_error(self, message: Message) -> LaunchError:
+        """The refusal of a launch, at the parameter it speaks of or at the kernel."""
+        return LaunchError(message.at(self._parameter_span(getattr(message, "argument", "")) or self.span), self.text)
+
+    def _parameter_span(self, name: str) -> Span | None:
+        if self.program is None or not name:
+            return None
+        try:
+            tree = ast.parse(self.text.padded)
+        except SyntaxError:
+            return None
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef) and node.name == self.name:
+                inside = self.span is None or self.span.line <= node.lineno <= self.span.end_line
+                for parameter in node.args.args if inside else ():
+                    if parameter.arg == name:
+                        return self.text.span(parameter)
+        return None
+
+    # -- what is known about it
+
+    @property
+    def span(self) -> Span | None:
+        """Where its definition stands."""
+        return self.program.span if self.program is not None else None
+
+    @property
+    def parameters(self) -> tuple[Any, ...]:
+        """Its parameters in order: .name .kind .dtype .shape .strides."""
+        return self.program.parameters if self.program is not None else ()
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """`source`, `tile`, the stages of lowering, `thread`; as far as it compiled."""
+        build = self.build()
+        if build is None:
+            return ()
+        return stages_of(build.program, build.lowered.snapshots if build.lowered else ())
+
+    @property
+    def unroll(self) -> Any:
+        """The root of the record of compile-time expansion."""
+        if self.program is None:
+            raise CompileError(self._diagnostics, self.text)
+        return self.program.expansion
+
+    def script(self) -> str:
+        """The tile program as text."""
+        if self.program is None:
+            raise CompileError(self._diagnostics, self.text)
+        return next(stage.text for stage in self.stages if stage.name == "tile")
+
+    @property
+    def findings(self) -> tuple[Diagnostic, ...]:
+        """What the simulated device found in the last launch (TL401 to TL405)."""
+        return self._outcome.findings
+
+    @property
+    def counters(self) -> tuple[Any, ...]:
+        """What the simulated device counted in the last call, one entry per launch."""
+        return self._outcome.counters
+
+    @property
+    def printed(self) -> tuple[str, ...]:
+        """What `T.print` wrote in the last launch."""
+        return self._outcome.printed
+
+    @property
+    def cuda_source(self) -> str:
+        """The CUDA C of the kernel.  LaunchError TL302 in this version."""
+        raise self._launch_error(no_device_code(f"CUDA source of `{self.name}`"))
+
+    @property
+    def ptx(self) -> str:
+        """The PTX of the kernel.  LaunchError TL302 in this version."""
+        raise self._launch_error(no_device_code(f"PTX of `{self.name}`"))
+
+    @property
+    def sass(self) -> str:
+        """The machine code of the kernel.  LaunchError TL302 in this version."""
+        raise self._launch_error(no_device_code(f"SASS of `{self.name}`"))
+
+    @property
+    def resources(self) -> Any:
+        """Registers, shared bytes, spills, occupancy.  LaunchError TL302 in this version."""
+        raise self._launch_error(no_device_code(f"resource use of `{self.name}`"))
+
+    def inspect(self) -> Any:
+        """The view of the kernel for a notebook."""
+        return views.view("widget")(self)
+
+    def to_text(self) -> str:
+        """The kernel's report as text."""
+        return views.view("text")(self)
+
+    def to_html(self, path: Any = None) -> str:
+        """The kernel's report as HTML, also written to `path` if that is given."""
+        page = views.view("html")(self)
+        if path is not None:
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(page)
+        return page
+
+    # -- upstream's names
+
+    def get_kernel_source(self, kernel_only: bool = True) -> str:
+        """As `cuda_source`."""
+        return self.cuda_source
+
+    def get_profiler(self, *args: Any, **kwargs: Any) -> Any:
+        """A profiler of this kernel; see `tilelang_nb.tilelang.profiler`."""
+        return views.view("profiler")(self, *args, **kwargs)
+
+    def __repr__(self) -> str:
+        if self.program is None:
+            count = sum(diagnostic.severity == "error" for diagnostic in self._diagnostics)
+            return f"<Kernel {self.name}: refused, {count} error{'s' * (count != 1)}>"
+        return f"<Kernel {self.name}({', '.join(map(_written, self.parameters))}) for {self.target}>"
+
+
+def _written(parameter: Any) -> str:
+    """`A: float32 (n, 64)`."""
+    if parameter.kind == "scalar":
+        return f"{parameter.name}: {parameter.dtype}"
+    return f"{parameter.name}: {parameter.dtype} {Symbols().written(parameter.shape)}"

@@ -1,0 +1,58 @@
+"""The stages of a kernel as they are shown: name, reason, time, and the printed text with the source lines of each
+line.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from ..source.text import Span, Text
+from . import views
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One stage.  The text is printed when first asked for.
+
+    changed: did the stage change the program?  module: the IR after the stage; None for `source`.
+    """
+
+    name: str
+    reason: str
+    milliseconds: float
+    changed: bool
+    module: Any = field(default=None, repr=False)
+    source: tuple[Text, Span] | None = field(default=None, repr=False)
+
+    @cached_property
+    def _printed(self) -> tuple[tuple[str, ...], tuple[Any, ...]]:
+        if self.source is not None:
+            text, span = self.source
+            numbers = range(span.line, span.end_line + 1)
+            whole = [Span(number, 0, number, len(text.line(number))) for number in numbers]
+            return tuple(text.line(number) for number in numbers), tuple(whole)
+        lines, spans = views.view("stage_text")(self.module)
+        return tuple(lines), tuple(spans)
+
+    @property
+    def text(self) -> str:
+        """The stage as text."""
+        return "\n".join(self._printed[0])
+
+    @property
+    def spans(self) -> tuple[Any, ...]:
+        """For each line of the text, its place in the source, or None."""
+        return self._printed[1]
+
+    @property
+    def lines(self) -> tuple[tuple[int, ...], ...]:
+        """For each line of the text, the source lines it comes from, in order."""
+        return tuple(tuple(range(span.line, span.end_line + 1)) if span else () for span in self.spans)
+
+
+def stages_of(program: Any, snapshots: Any) -> tuple[Stage, ...]:
+    """`source`, then what lowering recorded: `tile`, its stages, `thread`."""
+    first = Stage("source", "what the cell says", 0.0, True, source=(program.text, program.span))
+    return (first, *(Stage(s.name, s.reason, s.milliseconds, s.changed, s.module) for s in snapshots))
