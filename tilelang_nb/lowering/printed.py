@@ -1,0 +1,95 @@
+"""A PrimFunc as TVM prints it, with the place in the user's text that each printed line comes from.
+
+Every statement is printed with a mark in a comment, and the mark is taken out again.  TVM marks neither `T.launch_thread`
+lines (a mark would turn them into nested `with` blocks) nor `break`, `continue` and `else`: those are found by their order.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import tvm_ffi
+from tvm import tirx as tir
+from tvm.ir import StringImm
+
+from tilelang_nb.source.text import Span
+
+from .spans import source_span
+
+MARK = re.compile(r"\s*# @@(\d+)$")
+PLACEHOLDER = re.compile(r'"@@string(\d+)@@"')
+# The printer moves other strings into metadata that it does not show.
+PLAIN_STRING = re.compile(r"[ !#-\[\]-~]*")
+
+
+def printed_lines(func: tir.PrimFunc) -> list[tuple[str, Span | None]]:
+    """The lines of `func.script()` without its import comments, and the place each comes from."""
+    whole = source_span(func.span)
+    func, strings = _without_odd_strings(func)
+    marked: list[Any] = []
+    unmarked: dict[type, list[Any]] = {tir.AttrStmt: [], tir.Break: [], tir.Continue: []}
+
+    def collect(node: tir.Stmt) -> None:
+        if not isinstance(node, tir.SeqStmt):
+            unmarked.get(type(node), marked).append(node)
+
+    tvm_ffi.structural_walk(func.body, (tir.Stmt, collect), order="pre")
+    text = func.script(obj_to_annotate={node: f"@@{number}" for number, node in enumerate(marked)})
+    if strings:
+        text = PLACEHOLDER.sub(lambda found: repr(strings[int(found[1])]), text)
+    ordered = {kind: iter(nodes) for kind, nodes in unmarked.items()}
+    return list(_with_spans(text, whole, marked, ordered))
+
+
+def _with_spans(
+    text: str, whole: Span | None, marked: list[Any], ordered: dict[type, Iterator[Any]]
+) -> Iterator[tuple[str, Span | None]]:
+    above: Any = None  # the mark of a compound statement stands alone on the line above it
+    branches: dict[int, Span | None] = {}  # indentation of an `if` -> its place, for its `else`
+    before_body = True
+    for line in _shown(text):
+        mark = MARK.search(line)
+        node = marked[int(mark[1])] if mark else None
+        line = line[: mark.start()] if mark else line
+        words = line.strip()
+        if mark and not words:
+            above = node
+            continue
+        node, above = above or node, None
+        indent = len(line) - len(line.lstrip())
+        if node is None and ("T.launch_thread(" in words or words.startswith(("T.attr(", "with T.attr("))):
+            node = next(ordered[tir.AttrStmt], None)
+        elif node is None and words in ("break", "continue"):
+            node = next(ordered[tir.Break if words == "break" else tir.Continue], None)
+        span = source_span(node.span) if node is not None else None
+        if node is not None:
+            before_body = False
+        elif before_body and words:
+            span = whole
+        elif words == "else:":
+            span = branches.get(indent)
+        if words.startswith("if "):
+            branches[indent] = span
+        yield line, span
+
+
+def _shown(text: str) -> list[str]:
+    """Without comments about imports and metadata, and without empty lines at both ends."""
+    lines = [line for line in text.splitlines() if not line.startswith(("# from ", "# Metadata omitted"))]
+    return "\n".join(lines).strip("\n").split("\n")
+
+
+def _without_odd_strings(func: tir.PrimFunc) -> tuple[tir.PrimFunc, list[str]]:
+    """Quotes, line ends and other characters replaced by numbered placeholders, and the strings they stand for."""
+    strings: list[str] = []
+
+    def replace(literal: StringImm) -> StringImm:
+        if PLAIN_STRING.fullmatch(literal.value):
+            return literal
+        strings.append(literal.value)
+        return StringImm(f"@@string{len(strings) - 1}@@")
+
+    body = tvm_ffi.structural_map(func.body, (StringImm, replace))
+    return (func.with_body(body) if strings else func), strings
