@@ -1,14 +1,15 @@
 """A PrimFunc as TVM prints it, with the place in the user's text that each printed line comes from.
 
-Every statement is printed with a mark in a comment, and the mark is taken out again.  TVM marks neither `T.launch_thread`
-lines (a mark would turn them into nested `with` blocks) nor `break`, `continue` and `else`: those are found by their order.
+Every statement is printed with a mark in a comment, and the mark is taken out again.  TVM does not mark `break`,
+`continue` and `else`, and a mark would turn `T.launch_thread` lines into nested `with` blocks: those lines are found by
+their order.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import tvm_ffi
 from tvm import tirx as tir
@@ -24,7 +25,17 @@ PLACEHOLDER = re.compile(r'"@@string(\d+)@@"')
 PLAIN_STRING = re.compile(r"[ !#-\[\]-~]*")
 
 
-def printed_lines(func: tir.PrimFunc) -> list[tuple[str, Span | None]]:
+class PrintedLine(NamedTuple):
+    """span: the place in the user's text.  origin: TVM's span of the statement, the object itself, which the record of
+    compile-time expansion knows; None for lines that are no statement.
+    """
+
+    text: str
+    span: Span | None
+    origin: Any = None
+
+
+def printed_lines(func: tir.PrimFunc) -> list[PrintedLine]:
     """The lines of `func.script()` without its import comments, and the place each comes from."""
     whole = source_span(func.span)
     func, strings = _without_odd_strings(func)
@@ -45,7 +56,7 @@ def printed_lines(func: tir.PrimFunc) -> list[tuple[str, Span | None]]:
 
 def _with_spans(
     text: str, whole: Span | None, marked: list[Any], ordered: dict[type, Iterator[Any]]
-) -> Iterator[tuple[str, Span | None]]:
+) -> Iterator[PrintedLine]:
     above: Any = None  # the mark of a compound statement stands alone on the line above it
     branches: dict[int, Span | None] = {}  # indentation of an `if` -> its place, for its `else`
     before_body = True
@@ -72,7 +83,7 @@ def _with_spans(
             span = branches.get(indent)
         if words.startswith("if "):
             branches[indent] = span
-        yield line, span
+        yield PrintedLine(line, span, node.span if node is not None else None)
 
 
 def _shown(text: str) -> list[str]:

@@ -1,7 +1,7 @@
 """A printed line of TIR in the words of the tile language: `T.copy(A[by * 128:by * 128 + 128, 0:32], A_s)`.
 
-TVM prints a tile operation as an extern call with its operands in order, and allocations and loops with all that its own parser
-needs.  A line is parsed, calls of known shape are written anew, and everything else stays as TVM printed it.
+TVM prints a tile operation as an extern call with its operands in order, and allocations and loops with all that its
+own parser needs.  A line is parsed, calls of known shape are written anew, and everything else stays as TVM printed it.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ class _Writer:
     # calls
 
     def extern(self, call: ast.Call) -> str | None:
-        dtype, name, *operands = call.args
+        _, name, *operands = call.args
         if not isinstance(name, ast.Constant):
             return None
         word = str(name.value)
@@ -274,7 +274,7 @@ class _Writer:
 
     def size_variable(self, call: ast.Call) -> str | None:
         name, equals, _ = self.line.decode().partition(" = ")
-        if not equals or not name.isidentifier() or ast.unparse(call.func) != "TypeVar" and call.args:
+        if not equals or not name.isidentifier() or (ast.unparse(call.func) != "TypeVar" and call.args):
             return None
         dtype = ast.unparse(call.func).removeprefix("T.")
         return f'T.dynamic("{name}")' if dtype in ("int32", "TypeVar") else f'T.dynamic("{name}", "{dtype}")'

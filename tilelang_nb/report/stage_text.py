@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from ..lowering.printed import printed_lines
+from ..lowering.printed import PrintedLine, printed_lines
 from ..source.text import Span
 from .readable import readable
 
@@ -16,30 +17,41 @@ def stage_text(module: Any) -> tuple[list[str], list[Span | None]]:
 
     Never fails: what cannot be made readable is shown as TVM prints it.
     """
-    lines: list[str] = []
-    spans: list[Span | None] = []
+    lines = _lines(module)
+    return [line.text for line in lines], [line.span for line in lines]
+
+
+def stage_statements(module: Any, statement_spans: Sequence[Any]) -> list[int | None]:
+    """Per line of `stage_text`, the number of the front end's statement that it comes from.
+
+    statement_spans: `TileProgram.statement_spans`; passes keep these very objects, which tells apart the iterations of
+    a compile-time loop that all stand on one line of the text.
+    """
+    numbers = {span: number for number, span in enumerate(statement_spans) if span is not None}
+    return [numbers.get(line.origin) if line.origin is not None else None for line in _lines(module)]
+
+
+def _lines(module: Any) -> list[PrintedLine]:
+    lines: list[PrintedLine] = []
     for _, function in sorted(module.functions.items(), key=lambda item: item[0].name_hint):
         printed = _printed(function)
-        shown = [
-            (part, span)
-            for line, (_, span) in zip(readable(line for line, _ in printed), printed)
-            for part in _wrapped(line)
+        lines += [PrintedLine("", None)] if lines else []
+        lines += [
+            line._replace(text=part)
+            for text, line in zip(readable(line.text for line in printed), printed)
+            for part in _wrapped(text)
         ]
-        if lines:
-            shown = [("", None), *shown]
-        lines += [line for line, _ in shown]
-        spans += [span for _, span in shown]
-    return lines, spans
+    return lines
 
 
-def _printed(function: Any) -> list[tuple[str, Span | None]]:
+def _printed(function: Any) -> list[PrintedLine]:
     try:
         return printed_lines(function)
-    except Exception:  # printing with places is a convenience; the text alone is better than no text
+    except Exception:  # places are a convenience: the text without them is better than none
         try:
-            return [(line, None) for line in str(function).splitlines()]
+            return [PrintedLine(line, None) for line in str(function).splitlines()]
         except Exception as error:
-            return [(f"# this function cannot be printed: {type(error).__name__}", None)]
+            return [PrintedLine(f"# this function cannot be printed: {type(error).__name__}", None)]
 
 
 def _wrapped(line: str) -> list[str]:
