@@ -83,11 +83,13 @@ def compile_cell(
     arch: str | None = None,
     compiler: Callable[..., Any] | None = None,
     code_name: str | None = None,
+    lower: bool = True,
 ) -> Compilation:
     """Run a cell: build its kernels and lower them for the target.  Never raises for a mistake in the cell.
 
     namespace: where the cell's names live; changed in place.  filename, first_line: what messages call the text and its
     first line.  compiler, code_name: a stand-in for `compile` and the name of the code, for statements outside kernels.
+    lower: False leaves out the lowering, and with it what only the lowering finds.
     """
     cell = Text(text, filename, first_line)
     names: dict[str, Any] = {} if namespace is None else namespace
@@ -106,7 +108,7 @@ def compile_cell(
     finally:
         make.cell_runs = False
     for kernel in make.made:
-        found += kernel.diagnostics
+        found += kernel.diagnostics if lower else kernel.own_diagnostics
         if wanted.kind == "cuda" and kernel.program is not None:
             found.append(no_device_code(f"kernel `{kernel.name}` for {wanted}").at(kernel.span))
     return Compilation(

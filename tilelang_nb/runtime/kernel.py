@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import sys
 import warnings
 from collections import deque
@@ -17,10 +16,11 @@ from .arguments import bind
 from .build import Build
 from .cache import build_of
 from .errors import CompileError, LaunchError
+from .expansion import ExpansionNode
 from .host_arrays import as_callers_kind
 from .internal import internal_error
 from .simulate import Outcome, simulate
-from .stages import Stage, stages_of
+from .stages import Stage, definition, stages_of
 from .symbols import Symbols
 from .target import Target, no_device_code, resolve
 
@@ -134,6 +134,11 @@ class Kernel:
         return tuple(sorted(dict.fromkeys(found), key=lambda diagnostic: diagnostic.order))
 
     @property
+    def own_diagnostics(self) -> tuple[Diagnostic, ...]:
+        """What the front end says of it."""
+        return self._diagnostics
+
+    @property
     def ok(self) -> bool:
         """No error among its diagnostics."""
         return self.program is not None and all(d.severity != "error" for d in self.diagnostics)
@@ -185,18 +190,10 @@ class Kernel:
         return LaunchError(message.at(self._parameter_span(getattr(message, "argument", "")) or self.span), self.text)
 
     def _parameter_span(self, name: str) -> Span | None:
-        if self.program is None or not name:
-            return None
-        try:
-            tree = ast.parse(self.text.padded)
-        except SyntaxError:
-            return None
-        for node in ast.walk(tree):
-            if isinstance(node, ast.FunctionDef) and node.name == self.name:
-                inside = self.span is None or self.span.line <= node.lineno <= self.span.end_line
-                for parameter in node.args.args if inside else ():
-                    if parameter.arg == name:
-                        return self.text.span(parameter)
+        node = definition(self.text, self.span) if self.span is not None and name else None
+        for parameter in node.args.args if node is not None else ():
+            if parameter.arg == name:
+                return self.text.span(parameter)
         return None
 
     # -- what is known about it
@@ -220,11 +217,19 @@ class Kernel:
         return stages_of(build.program, build.lowered.snapshots if build.lowered else ())
 
     @property
-    def unroll(self) -> Any:
+    def unroll(self) -> ExpansionNode:
         """The root of the record of compile-time expansion."""
         if self.program is None:
             raise CompileError(self._diagnostics, self.text)
-        return self.program.expansion
+        return ExpansionNode(self.program.expansion, self._statements_of)
+
+    def _statements_of(self, stage: str) -> list[int | None]:
+        """For each line of a stage's text, the number of the statement that it comes from."""
+        found = {known.name: known for known in self.stages}[stage]
+        build = self.build()
+        if found.module is None or build is None:
+            return [None] * len(found.spans)
+        return views.view("stage_statements")(found.module, build.program.statement_spans)
 
     def script(self) -> str:
         """The tile program as text."""

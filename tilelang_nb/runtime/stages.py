@@ -4,6 +4,7 @@ line.
 
 from __future__ import annotations
 
+import ast
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -54,5 +55,24 @@ class Stage:
 
 def stages_of(program: Any, snapshots: Any) -> tuple[Stage, ...]:
     """`source`, then what lowering recorded: `tile`, its stages, `thread`."""
-    first = Stage("source", "what the cell says", 0.0, True, source=(program.text, program.span))
+    node = definition(program.text, program.span)
+    whole = program.span
+    if node is not None:
+        first_line = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+        whole = Span(first_line, 0, node.end_lineno or node.lineno, 0)
+    first = Stage("source", "what the cell says", 0.0, True, source=(program.text, whole))
     return (first, *(Stage(s.name, s.reason, s.milliseconds, s.changed, s.module) for s in snapshots))
+
+
+def definition(text: Text, span: Span) -> ast.FunctionDef | None:
+    """The definition whose `def` stands at a span; None where the text has none there."""
+    try:
+        tree = ast.parse(text.padded.replace("T.assert(", "T.Assert("))
+    except SyntaxError:
+        return None
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+            if first <= span.line <= node.lineno:
+                return node
+    return None

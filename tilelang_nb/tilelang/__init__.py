@@ -1,0 +1,82 @@
+"""Upstream's host names: what `import tilelang` means in a cell, and how kernels are made, compiled and checked from
+Python.
+
+Text written for upstream TileLang finds here `jit`, `compile`, `lower`, `autotune`, `Profiler`, `language` and the
+small names around them.  Timing is refused on the simulated device (TL302): its time says nothing about a GPU.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import language
+from ..runtime.kernel import Kernel as JITKernel
+from ..source.providers import register
+from . import autotuner, jit_function, math, pass_config, profiler, testing
+from .autotuner import autotune
+from .jit_function import JitFunction, compile, get_tir, jit, lower, par_compile
+from .math import cdiv, next_power_of_2
+from .pass_config import PassConfigKey
+from .profiler import Profiler
+from .supply import TensorSupplyType
+
+__all__ = [
+    "JITKernel",
+    "JitFunction",
+    "PassConfigKey",
+    "Profiler",
+    "TensorSupplyType",
+    "autotune",
+    "cdiv",
+    "compile",
+    "disable_cache",
+    "enable_cache",
+    "get_tir",
+    "is_cache_enabled",
+    "jit",
+    "language",
+    "lower",
+    "next_power_of_2",
+    "par_compile",
+    "set_log_level",
+]
+
+
+def enable_cache() -> None:
+    """Does nothing: there is no cache on disk, and the one in memory is always right (a changed kernel is built
+    anew).
+    """
+
+
+def disable_cache() -> None:
+    """Does nothing: there is no cache on disk, and the one in memory is always right (a changed kernel is built
+    anew).
+    """
+
+
+def is_cache_enabled() -> bool:
+    """False: nothing is kept on disk."""
+    return False
+
+
+def set_log_level(level: str | int) -> None:
+    """Does nothing: the compiler logs nothing, it returns diagnostics."""
+
+
+def cell_modules() -> dict[str, Any]:
+    """What the import statements of a cell mean: module names of upstream and the objects that stand for them."""
+    import sys
+
+    return {
+        "tilelang": sys.modules[__name__],
+        "tilelang.language": language,
+        "tilelang.jit": jit_function,
+        "tilelang.autotuner": autotuner,
+        "tilelang.profiler": profiler,
+        "tilelang.math": math,
+        "tilelang.transform": pass_config,
+        "tilelang.testing": testing,
+    }
+
+
+register("modules", cell_modules)

@@ -1,0 +1,64 @@
+"""`autotune`: a factory with configurations to choose from.
+
+Choosing needs times, and the simulated device gives none: a call that leaves the choice open is refused (TL302).  A
+call that gives the tuned arguments itself, or a list of one configuration, needs no choice and is compiled.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..runtime.kernel import Kernel
+from .jit_function import JitFunction
+from .profiler import no_timing
+
+Configurations = Sequence[dict[str, Any]] | Callable[..., Sequence[dict[str, Any]]]
+
+
+class TunedFunction:
+    """A factory whose arguments named in the configurations are chosen, unless the call gives them."""
+
+    def __init__(self, factory: JitFunction, configs: Configurations):
+        functools.update_wrapper(self, factory.func)
+        self.factory, self._configs = factory, configs
+
+    def configurations(self, *args: Any, **kwargs: Any) -> list[dict[str, Any]]:
+        """The configurations for a call with these arguments."""
+        return list(self._configs(*args, **kwargs) if callable(self._configs) else self._configs)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Kernel:
+        """The kernel for these arguments.  LaunchError TL302: several configurations, and no device to time them on."""
+        configurations = self.configurations(*args, **kwargs)
+        given = set(self.factory.signature.bind_partial(*args, **kwargs).arguments)
+        if configurations and all(set(configuration) <= given for configuration in configurations):
+            return self.factory(*args, **kwargs)
+        if len(configurations) == 1:
+            return self.factory(*args, **{**configurations[0], **kwargs})
+        if not configurations:
+            return self.factory(*args, **kwargs)
+        raise no_timing(f"choosing one of {len(configurations)} configurations of `{self.factory.func.__name__}`")
+
+    def par_compile(self, *args: Any, **kwargs: Any) -> list[Kernel | None]:
+        """The kernels of all configurations for a call with these arguments, to be compared by hand."""
+        return self.factory.par_compile(
+            [{**self._named(args, kwargs), **c} for c in self.configurations(*args, **kwargs)]
+        )
+
+    def _named(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        return dict(self.factory.signature.bind_partial(*args, **kwargs).arguments)
+
+
+def autotune(func: Any = None, *, configs: Configurations = (), **_: Any) -> Any:
+    """Decorator above `@jit`: choose one of `configs` (dicts of arguments, or a function that gives them) at the call.
+
+    Upstream's other arguments say how to measure; nothing is measured here.
+    """
+
+    def decorate(factory: Any) -> TunedFunction:
+        if not isinstance(factory, JitFunction):
+            factory = JitFunction(factory)
+        return TunedFunction(factory, configs)
+
+    return decorate if func is None else decorate(func)

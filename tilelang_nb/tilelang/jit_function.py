@@ -1,0 +1,178 @@
+"""`tilelang.jit`, `compile`, `lower`: kernels from Python functions that return them.
+
+`@jit` on a function that returns a `T.prim_func` makes a factory: each set of arguments gives one compiled kernel,
+kept for the next call with equal arguments (as upstream, also when a global that the function reads has changed
+since).
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from ..runtime.kernel import Kernel
+from .pass_config import options_of
+
+OutIdx = int | list[int] | tuple[int, ...] | None
+
+
+class JitFunction:
+    """A factory of kernels: calling it gives the kernel for these arguments, compiled.
+
+    func: the function.  signature: its parameters.  TypeError: the function returns something else than a kernel.
+    """
+
+    def __init__(
+        self,
+        func: Callable[..., Any],
+        *,
+        out_idx: OutIdx = None,
+        target: Any = None,
+        pass_configs: Mapping[Any, Any] | None = None,
+    ):
+        functools.update_wrapper(self, func)
+        self.func, self.signature = func, inspect.signature(func)
+        self.out_idx, self.target, self.pass_configs = out_idx, target, pass_configs
+        self._kernels: dict[Any, Kernel] = {}
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Kernel:
+        """The kernel for these arguments."""
+        return self.compile(*args, **kwargs)
+
+    def compile(self, *args: Any, **kwargs: Any) -> Kernel:
+        """The kernel for these arguments, from the cache where they were used before."""
+        key = self._key(args, kwargs)
+        kernel = self._kernels.get(key) if key is not None else None
+        if kernel is None:
+            made = self._make(args, kwargs)
+            kernel = compile(made, out_idx=self.out_idx, target=self.target, pass_configs=self.pass_configs)
+            if key is not None:
+                self._kernels[key] = kernel
+        return kernel
+
+    def par_compile(
+        self,
+        configs: Iterable[dict[str, Any] | tuple[Any, ...]],
+        num_workers: int | None = None,
+        ignore_error: bool = False,
+    ) -> list[Kernel | None]:
+        """One kernel for each configuration, in order; with `ignore_error`, None where one does not compile."""
+        return [
+            _unless(ignore_error, lambda config=config: self(**config) if isinstance(config, dict) else self(*config))
+            for config in configs
+        ]
+
+    def get_tir(self, *args: Any, **kwargs: Any) -> Any:
+        """The tile program for these arguments, as a TIR function."""
+        return get_tir(self._make(args, kwargs))
+
+    def _make(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Kernel:
+        made = self.func(*args, **kwargs)
+        if not isinstance(made, Kernel):
+            given = "nothing" if made is None else f"a {type(made).__name__}"
+            raise TypeError(
+                f"{self.func.__name__} returns {given}: a @jit function returns the T.prim_func that it defines"
+            )
+        return made
+
+    def _key(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """Equal arguments of equal types; None where they cannot be compared, and then nothing is kept."""
+        try:
+            bound = self.signature.bind(*args, **kwargs)
+        except TypeError:
+            return None  # the call of the function says it better
+        bound.apply_defaults()
+        key = tuple((name, type(value), value) for name, value in bound.arguments.items())
+        try:
+            hash(key)
+        except TypeError:
+            return None
+        return key
+
+    def __repr__(self) -> str:
+        return f"<jit {self.func.__name__}{self.signature}>"
+
+
+def jit(
+    func: Callable[..., Any] | None = None,
+    *,
+    out_idx: OutIdx = None,
+    target: Any = None,
+    target_host: Any = None,
+    execution_backend: str | None = None,
+    verbose: bool | None = None,
+    pass_configs: Mapping[Any, Any] | None = None,
+    debug_root_path: str | None = None,
+    compile_flags: list[str] | str | None = None,
+) -> Any:
+    """Decorator: a function that returns a `T.prim_func` becomes a factory of compiled kernels.
+
+    out_idx: positions of tensors that a call of the kernel returns.  target: "auto", "sim" or "cuda".  pass_configs:
+    options of the lowering.  The other arguments are upstream's; they choose between ways of launching that do not
+    exist here.
+    """
+
+    def decorate(function: Any) -> Any:
+        if isinstance(function, Kernel):
+            return compile(function, out_idx=out_idx, target=target, pass_configs=pass_configs)
+        return JitFunction(function, out_idx=out_idx, target=target, pass_configs=pass_configs)
+
+    return decorate if func is None else decorate(func)
+
+
+def compile(
+    func: Kernel,
+    out_idx: OutIdx = None,
+    execution_backend: str | None = None,
+    target: Any = None,
+    target_host: Any = None,
+    verbose: bool | None = None,
+    pass_configs: Mapping[Any, Any] | None = None,
+    compile_flags: list[str] | str | None = None,
+) -> Kernel:
+    """A `T.prim_func` compiled for a target.  CompileError: it was refused.  LaunchError TL302: no such target here."""
+    if not isinstance(func, Kernel):
+        raise TypeError(f"compile takes a T.prim_func, not a {type(func).__name__}")
+    options = None if pass_configs is None else options_of(pass_configs)
+    return func.compile(target, out_idx=out_idx, options=options)
+
+
+def par_compile(
+    funcs: Iterable[Kernel],
+    out_idx: OutIdx = None,
+    execution_backend: str | None = None,
+    target: Any = None,
+    target_host: Any = None,
+    verbose: bool | None = None,
+    pass_configs: Mapping[Any, Any] | None = None,
+    compile_flags: list[str] | str | None = None,
+    num_workers: int | None = None,
+    ignore_error: bool = False,
+) -> list[Kernel | None]:
+    """Several kernels compiled, in order; with `ignore_error`, None where one does not compile."""
+    return [
+        _unless(ignore_error, lambda func=func: compile(func, out_idx, target=target, pass_configs=pass_configs))
+        for func in funcs
+    ]
+
+
+def lower(func: Kernel, target: Any = None, **_: Any) -> Kernel:
+    """The kernel with its stages: `lower(k).stages`, the last of which is the thread program."""
+    return compile(func, target=target)
+
+
+def get_tir(func: Kernel) -> Any:
+    """The tile program of a kernel, as a TIR function.  CompileError: it was refused."""
+    func.compile()
+    return func.program.function
+
+
+def _unless(ignore_error: bool, make: Callable[[], Kernel]) -> Kernel | None:
+    try:
+        return make()
+    except Exception:
+        if not ignore_error:
+            raise
+        return None
