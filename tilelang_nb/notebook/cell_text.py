@@ -1,7 +1,8 @@
-"""Where the text of a `%%tilelang` cell stands: its lines as the editor counts them, its name for tracebacks and `inspect`.
+"""Where the text of a `%%tilelang` cell stands: its lines as the editor counts them, its name for tracebacks and
+`inspect`.
 
-IPython hands a cell magic the body only.  The lines above it (the magic line, comments, `%%time`) are counted from the cell as
-it was typed, so that every message, traceback and breakpoint speaks of the editor's lines.
+IPython hands a cell magic the body only.  The lines above it (the magic line, comments, `%%time`) are counted from the
+cell as it was typed, so that every message, traceback and breakpoint speaks of the editor's lines.
 """
 
 from __future__ import annotations
@@ -16,7 +17,10 @@ _HEAD = re.compile(re.escape(MAGIC) + r"(?=\s|$)")
 
 @dataclass(frozen=True)
 class CellText:
-    """The body of a cell: `first_line` is its first line's number, `name` what messages call it, `code_name` what Python does."""
+    """The body of a cell.
+
+    `first_line` is its first line's number, `name` what messages call it, `code_name` what Python does.
+    """
 
     body: str
     first_line: int
@@ -31,10 +35,16 @@ def register(shell: Any, body: str, raw_cell: str) -> CellText:
     """
     above = lines_above(body, raw_cell)
     padded = "\n" * above + body
-    # The raw code only feeds the file name (a hash in ipykernel).  The mark keeps it apart from the name of the cell itself,
-    # whose entry in linecache holds the call of the magic.
+    # The raw code only feeds the file name (a hash in ipykernel).  The mark keeps it apart from the name of the cell
+    # itself, whose entry in linecache holds the call of the magic.
     code_name = shell.compile.cache(padded, shell.execution_count, raw_code=f"#{MAGIC}\n{raw_cell or padded}")
     return CellText(body, above + 1, f"In[{shell.execution_count}]", code_name)
+
+
+def file_name(shell: Any, file: str) -> str:
+    """`In[3]` for the file name under which IPython compiled a cell; other files as they are."""
+    named = shell.compile.format_code_name(file)
+    return named[1].replace(" ", "") if named and named[0] == "Cell" else file
 
 
 def lines_above(body: str, raw_cell: str) -> int:
@@ -45,10 +55,11 @@ def lines_above(body: str, raw_cell: str) -> int:
 
 
 def hoist_magic(lines: list[str]) -> list[str]:
-    """An input transformer: comments and blank lines above `%%tilelang` would make IPython take the cell for plain code.
+    """An input transformer: comments and blank lines above `%%tilelang` would make IPython take the cell for plain
+    code.
 
-    The magic line moves to the top and the comments down by one, so the body keeps its line numbers.  A tab after the magic's
-    name becomes a space, which IPython needs to find the name's end.
+    The magic line moves to the top and the comments down by one, so the body keeps its line numbers.  A tab after the
+    magic's name becomes a space, which IPython needs to find the name's end.
     """
     for index, line in enumerate(lines):
         if _HEAD.match(line):

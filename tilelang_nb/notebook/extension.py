@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from .cell_text import hoist_magic
+from ..source.providers import register
+from . import findings
+from .cell_text import file_name, hoist_magic
 from .completion import option_matcher
 from .loading import Loading
 from .magic import TilelangMagics
@@ -13,27 +15,30 @@ NAME = "tilelang"
 _loaded: dict[int, TilelangMagics] = {}
 
 
-def load_ipython_extension(shell: Any) -> None:
+def load(shell: Any) -> None:
     """Register the magics, their completion and the events; the compiler is loaded behind it."""
-    unload_ipython_extension(shell)  # `%reload_ext` and a second load must not register twice
+    unload(shell)  # `%reload_ext` and a second load must not register twice
     magics = TilelangMagics(shell, Loading())
     shell.register_magics(magics)
-    shell.events.register("pre_run_cell", magics.note_cell)
-    shell.events.register("post_run_cell", magics.show_findings)
+    shell.events.register("pre_run_cell", magics.before_cell)
+    shell.events.register("post_run_cell", magics.after_cell)
     shell.Completer.custom_matchers.append(option_matcher)
     shell.input_transformers_cleanup.append(hoist_magic)
+    register("file_name", lambda file: file_name(shell, file))
     _loaded[id(shell)] = magics
     magics.loading.start()
 
 
-def unload_ipython_extension(shell: Any) -> None:
+def unload(shell: Any) -> None:
     """Take out everything that loading put in; nothing to do where it is not loaded."""
     magics = _loaded.pop(id(shell), None)
     if magics is None:
         return
-    shell.events.unregister("pre_run_cell", magics.note_cell)
-    shell.events.unregister("post_run_cell", magics.show_findings)
+    shell.events.unregister("pre_run_cell", magics.before_cell)
+    shell.events.unregister("post_run_cell", magics.after_cell)
     shell.Completer.custom_matchers.remove(option_matcher)
     shell.input_transformers_cleanup.remove(hoist_magic)
+    findings.end()
+    register("file_name", str)
     for kind in ("cell", "line"):
         shell.magics_manager.magics[kind].pop(NAME, None)

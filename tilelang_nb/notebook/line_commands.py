@@ -10,12 +10,13 @@ from typing import Any
 from IPython.core.error import UsageError
 from IPython.display import display
 
-from ..source import catalogue as say
+from ..source.catalogue import CATALOGUE
 from ..source.catalogue.page import UnknownCode, page
 from ..source.catalogue.page import explain as explained
+from .loading import Loading
 from .options import HELP
-from .refusal import CellRefused
-from .shown import Shown
+from .refusal import unavailable
+from .shown import Shown, report
 
 
 @dataclass(frozen=True)
@@ -23,16 +24,17 @@ class Command:
     """A command of the line magic.
 
     run: called with IPython's shell and the argument.  argument: its name in the help, "" for none.
-    values: the arguments that completion offers.
+    values: the arguments that completion offers.  compiler: does it need the compiler loaded?
     """
 
     run: Callable[[Any, str], None]
     argument: str
     help: str
     values: Callable[[], Iterable[str]] = tuple
+    compiler: bool = False
 
 
-def run(shell: Any, line: str) -> None:
+def run(shell: Any, line: str, loading: Loading) -> None:
     """Carry out a `%tilelang` line; without a command, show the help.  UsageError: no such command."""
     name, _, argument = line.strip().partition(" ")
     argument = argument.strip()
@@ -47,6 +49,8 @@ def run(shell: Any, line: str) -> None:
     if bool(command.argument) != bool(argument):
         expected = f"%tilelang {name} {command.argument}".rstrip()
         raise UsageError(f"%tilelang {name}: write `{expected}`")
+    if command.compiler:
+        loading.wait()
     command.run(shell, argument)
 
 
@@ -71,7 +75,6 @@ def devices(shell: Any, _: str) -> None:
 def inspect(shell: Any, name: str) -> None:
     """Show the stages of a kernel of the notebook again."""
     from ..runtime.kernel import Kernel
-    from .shown import kernel_view
 
     kernels = {
         key: value for key, value in shell.user_ns.items() if isinstance(value, Kernel) and not key.startswith("_")
@@ -80,7 +83,7 @@ def inspect(shell: Any, name: str) -> None:
         near = difflib.get_close_matches(name, kernels, 1)
         there = f"did you mean `{near[0]}`?" if near else f"kernels here: {', '.join(kernels) or 'none'}"
         raise UsageError(f"%tilelang inspect: `{name}` is no kernel of this notebook; {there}")
-    display(kernel_view(kernels[name]))
+    display(report(kernels[name]))
 
 
 def clear_cache(shell: Any, _: str) -> None:
@@ -92,21 +95,16 @@ def clear_cache(shell: Any, _: str) -> None:
 
 def freeze(shell: Any, _: str) -> None:
     """Not in this version."""
-    unavailable(
+    raise unavailable(
         "`%tilelang freeze` is not available in this version: it stores the state of widgets, and there are none yet",
         "the static output of every cell is saved with the notebook as it is",
     )
 
 
-def unavailable(problem: str, remedy: str) -> None:
-    """Fail the cell with TL302 and the reason."""
-    raise CellRefused((say.TargetUnavailable(problem=problem, remedy=remedy).at(None),))
-
-
 COMMANDS: dict[str, Command] = {
-    "explain": Command(explain, "CODE", "the page of a code: what it means, bad and good text", lambda: say.CATALOGUE),
+    "explain": Command(explain, "CODE", "the page of a code: what it means, bad and good text", lambda: CATALOGUE),
     "devices": Command(devices, "", "what a kernel can run on here"),
-    "inspect": Command(inspect, "NAME", "the stages of a kernel of this notebook"),
-    "clear-cache": Command(clear_cache, "", "forget compiled kernels"),
+    "inspect": Command(inspect, "NAME", "the stages of a kernel of this notebook", compiler=True),
+    "clear-cache": Command(clear_cache, "", "forget compiled kernels", compiler=True),
     "freeze": Command(freeze, "", "not available in this version"),
 }

@@ -6,21 +6,28 @@ Thin over `compile_cell`: it registers the text, shows what came back, and fails
 from __future__ import annotations
 
 import dataclasses
-import re
-import sys
+import linecache
 from typing import Any
 
 from IPython.core.error import UsageError
 from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_expand, output_can_be_silenced
 from IPython.display import display
 
-from ..source import catalogue as say
+from ..runtime.errors import CompileError, LaunchError
 from ..source.diagnostic import Diagnostic
 from ..source.text import Text
-from . import line_commands, options
+from . import findings, line_commands, options
 from .cell_text import CellText, register
+from .completion import stage_names
 from .loading import Loading
-from .refusal import CellRefused, begin_at_cell
+from .refusal import CellRefused, begin_at_cell, has_colours, unavailable
+from .shown import diagnostics_view, report
+
+CALL = "<%%tilelang --call>"
+NO_BENCH = (
+    "--bench times launches on a GPU; here kernels run on the simulated device, whose times say nothing about one",
+    "leave out `--bench`",
+)
 
 
 @magics_class
@@ -32,29 +39,25 @@ class TilelangMagics(Magics):
         self.loading = loading
         self.raw_cell = ""
 
-    def note_cell(self, info: Any) -> None:
+    def before_cell(self, info: Any) -> None:
         """Event pre_run_cell: remember the cell as typed.  `%%capture` runs a nested one, without history."""
         if info.store_history:
             self.raw_cell = info.raw_cell or ""
+        findings.begin()
 
-    def show_findings(self, result: Any = None) -> None:
+    def after_cell(self, result: Any) -> None:
         """Event post_run_cell: what the simulator found in launches of a plain cell stands under that cell."""
-        runtime = sys.modules.get("tilelang_nb.runtime.kernel")
-        if runtime is not None:
-            from .findings import show
+        findings.show(getattr(result.error_in_exec, "diagnostic", None))
 
-            show(self.shell)
-
-    # Expansion by IPython would replace braces of the --call expression; `options.parse` expands the other words itself.
+    # Expansion by IPython would replace braces of the --call expression; `options.parse` expands the other words.
     @no_var_expand
     @output_can_be_silenced
     @line_cell_magic
     def tilelang(self, line: str, cell: str | None = None) -> Any:
+        """Replaced by the help text below."""
         if cell is None:
-            if line.split()[:1] in (["devices"], ["inspect"], ["clear-cache"]):
-                self.loading.wait()
-            return line_commands.run(self.shell, line)
-        asked = options.parse(line, self.expand)
+            return line_commands.run(self.shell, line, self.loading)
+        asked = options.parse(line, self.shell.user_ns)
         if asked.help:
             print(options.HELP)
             return None
@@ -62,15 +65,19 @@ class TilelangMagics(Magics):
 
     tilelang.__doc__ = options.HELP
 
-    def expand(self, word: str) -> str:
-        """`{name}` and `$name` of an option's value, from the notebook's names."""
-        return self.shell.var_expand(word, depth=1)
-
     def run_cell(self, asked: options.CellOptions, body: str) -> Any:
         """Compile and run the body, show its report, and return the value of `--call` or of its last expression."""
         self.loading.wait()
+        findings.silence_warning()
         from ..runtime.compilation import compile_cell
+        from ..runtime.target import resolve
 
+        known = stage_names()
+        for name in asked.stages:
+            if name not in known:
+                raise UsageError(f"%%tilelang: there is no stage `{name}`; the stages are {', '.join(known)}")
+        if asked.bench and resolve(asked.target).kind == "sim":
+            raise unavailable(*NO_BENCH)
         cell = register(self.shell, body, self.raw_cell)
         compilation = compile_cell(
             body,
@@ -82,4 +89,57 @@ class TilelangMagics(Magics):
             compiler=self.shell.compile,
             code_name=cell.code_name,
         )
-        return compilation
+        failure = None if compilation.ok else self.failure(compilation, cell)
+        if failure is None or compilation.exception is not None:
+            self.show(compilation, asked, failed=failure is not None)
+        if failure is not None:
+            raise failure
+        return compilation.result if asked.call is None else self.evaluate(asked.call)
+
+    def show(self, compilation: Any, asked: options.CellOptions, failed: bool) -> None:
+        """The report of the cell and the findings of its launches.
+
+        A cell that fails shows its diagnostics as its error; what ran before may explain it and is shown all the same.
+        """
+        if not asked.quiet and compilation.kernels:
+            display(report(compilation, stages=asked.stages, diagnostics=not failed))
+        elif not failed and compilation.diagnostics:
+            display(diagnostics_view(compilation.text, compilation.diagnostics))
+        findings.show(getattr(compilation.exception, "diagnostic", None))
+
+    def failure(self, compilation: Any, cell: CellText) -> BaseException:
+        """The exception by which the cell fails.
+
+        Rendered diagnostics, or what its Python code outside kernels raised.
+        """
+        error = compilation.exception
+        errors = [diagnostic for diagnostic in compilation.diagnostics if diagnostic.severity == "error"]
+        if isinstance(error, (CompileError, LaunchError)):
+            if error.text != compilation.text:  # a kernel of another cell: its lines are not those of this one
+                return error
+        elif error is not None and len(errors) == 1:
+            return begin_at_cell(error, cell.code_name, self.shell)
+        found = tuple(without_magics(diagnostic, compilation.text) for diagnostic in compilation.diagnostics)
+        return CellRefused(found, compilation.text, colour=has_colours(self.shell))
+
+    def evaluate(self, expression: str) -> Any:
+        """The value of `--call`, in the notebook's namespace."""
+        linecache.cache[CALL] = (len(expression), None, [expression], CALL)
+        try:
+            code = self.shell.compile(expression, CALL, "eval")
+        except SyntaxError as error:
+            raise UsageError(f"%%tilelang --call {expression}: {error.msg}") from None
+        return eval(code, self.shell.user_ns)
+
+
+def without_magics(diagnostic: Diagnostic, text: Text) -> Diagnostic:
+    """A line of IPython's own syntax inside the cell is no Python: say what to do with it."""
+    if diagnostic.code != "TL005" or diagnostic.span is None:
+        return diagnostic
+    line = text.line(diagnostic.span.line).strip()
+    if line.startswith(("%", "!")) or line.endswith("?"):
+        return dataclasses.replace(
+            diagnostic,
+            help="magics and `!` commands cannot stand inside a `%%tilelang` cell: give them a cell of their own",
+        )
+    return diagnostic

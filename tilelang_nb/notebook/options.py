@@ -1,31 +1,32 @@
 """The options of the `%%tilelang` line: their table, their help text, and the line as a value.
 
-`--call` takes a Python expression up to the next option, quotes not needed; in the values of the other options `{name}` and
-`$name` stand for notebook variables, and a name that is not defined is said so instead of being passed on as text.
+`--call` takes a Python expression up to the next option, quotes not needed; in the values of the other options `{name}`
+and `$name` stand for notebook variables, and a name that is not defined is said so instead of being passed on as text.
 """
 
 from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from IPython.core.error import UsageError
+from IPython.utils.text import DollarFormatter
 
 from ..runtime.target import TARGETS
-
 
 DESCRIPTION = """\
 %%tilelang [options]     compile the TileLang kernels of this cell, run its other statements, show every stage
 %tilelang COMMAND        explain CODE | devices | inspect NAME | clear-cache | freeze
 
-In the cell `T`, `tilelang` and `jit` are there already, and `import tilelang` means this package. The cell is ordinary Python
-otherwise: its names land in the notebook, its last expression is shown (end it with `;` to silence it)."""
+In the cell `T`, `tilelang` and `jit` are there already, and `import tilelang` means this package. The cell is ordinary
+Python otherwise: its names land in the notebook, its last expression is shown (end it with `;` to silence it)."""
 
 EPILOG = """\
-In option values `{NAME}` and `$NAME` stand for notebook variables: --arch {ARCH}. The expression of --call is Python as it is.
+In option values `{NAME}` and `$NAME` stand for notebook variables: --arch {ARCH}. The expression of --call is Python as
+it is.
 
 examples:
   %%tilelang
@@ -86,13 +87,14 @@ PARSER = parser()
 HELP = PARSER.format_help()
 
 
-def parse(line: str, expand: Callable[[str], str] = lambda word: word) -> CellOptions:
+def parse(line: str, names: Mapping[str, Any] | None = None) -> CellOptions:
     """The options of a magic line.
 
-    expand: replaces `{name}` and `$name` by notebook variables; applied to each word but the expression of `--call`.
+    names: the notebook's variables, for `{name}` and `$name` in each word but the expression of `--call`.
     Raises UsageError with one line of text for an unknown option, a bad value, or a name that is not defined.
     """
-    given = PARSER.parse_args([word if literal else _expanded(word, expand) for word, literal in _words(line)])
+    known = dict(names or {})
+    given = PARSER.parse_args([word if literal else _expanded(word, known) for word, literal in _words(line)])
     if given.arch is not None and not re.fullmatch(r"sm_\d{2,3}[af]?", given.arch):
         PARSER.error(f"--arch {given.arch}: write an architecture such as sm_90a")
     stages = tuple(name.strip() for name in (given.stages or "").split(",") if name.strip())
@@ -101,14 +103,17 @@ def parse(line: str, expand: Callable[[str], str] = lambda word: word) -> CellOp
     )
 
 
-def _expanded(word: str, expand: Callable[[str], str]) -> str:
+def _expanded(word: str, names: dict[str, Any]) -> str:
+    """A word with the notebook's variables in it.
+
+    IPython itself leaves it as it is, without a word, where one fails.
+    """
     if "{" not in word and "$" not in word:
         return word
-    filled = expand(word)
-    # IPython leaves the text as it is, without a word, when a name in it cannot be had.
-    if filled == word and (name := re.search(r"\{([^{}]*)\}|\$(\w+)", word)):
-        PARSER.error(f"`{name.group()}`: `{name.group(1) or name.group(2)}` is not defined in this notebook")
-    return filled
+    try:
+        return DollarFormatter().vformat(word, (), names)
+    except Exception as error:  # whatever the user's expression raises
+        PARSER.error(f"{word}: {error}" if isinstance(error, NameError) else f"{word}: {type(error).__name__}: {error}")
 
 
 def _words(line: str) -> list[tuple[str, bool]]:

@@ -1,4 +1,7 @@
-"""How a cell fails: with rendered diagnostics in place of a Python traceback, or with a traceback that begins at the cell."""
+"""How a cell fails.
+
+With rendered diagnostics in place of a Python traceback, or with a traceback that begins at the cell.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,17 @@ from types import TracebackType
 from typing import Any
 
 from ..runtime.errors import CompileError
+from ..source import catalogue as say
 from ..source.diagnostic import Diagnostic
 from ..source.render import render
 from ..source.text import Text
 
 
 class CellRefused(CompileError):
-    """A cell with errors.  IPython shows the lines of `_render_traceback_` and nothing else; the cell counts as failed."""
+    """A cell with errors.
+
+    IPython shows the lines of `_render_traceback_` and nothing else; the cell counts as failed.
+    """
 
     def __init__(self, diagnostics: tuple[Diagnostic, ...], text: Text | None = None, colour: bool = False):
         super().__init__(diagnostics, text)
@@ -20,6 +27,16 @@ class CellRefused(CompileError):
 
     def _render_traceback_(self) -> list[str]:
         return render(self.text or Text(""), self.diagnostics, colour=self.colour).rstrip("\n").split("\n")
+
+
+def unavailable(problem: str, remedy: str) -> CellRefused:
+    """The failure of something that this version or this machine does not have: TL302 with the reason."""
+    return CellRefused((say.TargetUnavailable(problem=problem, remedy=remedy).at(None),))
+
+
+def has_colours(shell: Any) -> bool:
+    """Does the shell colour its tracebacks?"""
+    return str(getattr(shell, "colors", "nocolor")).lower() != "nocolor"
 
 
 def begin_at_cell(error: BaseException, code_name: str, shell: Any) -> BaseException:
@@ -35,7 +52,7 @@ def begin_at_cell(error: BaseException, code_name: str, shell: Any) -> BaseExcep
         return shell.InteractiveTB.structured_traceback(type(error), error, kept, tb_offset=0)
 
     try:
-        error._render_traceback_ = shown  # type: ignore[attr-defined]  # the protocol by which IPython asks an exception
+        error._render_traceback_ = shown  # type: ignore[attr-defined]
     except AttributeError:
         pass  # a class with slots: its traceback shows a few frames more
     return error

@@ -1,8 +1,17 @@
-"""What a cell displays: one object with a plain-text and a static HTML form, from which the front end takes what it can show."""
+"""What a cell displays.
+
+One object with a plain-text and a static HTML form, from which the front end takes what it can show.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
+
+from ..source.diagnostic import Diagnostic
+from ..source.providers import provided
+from ..source.render import render
+from ..source.text import Text
 
 
 class Shown:
@@ -17,3 +26,17 @@ class Shown:
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         bundle = {"text/plain": self.text, "text/html": self.html, "text/markdown": self.markdown}
         return {kind: text for kind, text in bundle.items() if text}
+
+
+def report(compiled: Any, stages: Sequence[str] = (), diagnostics: bool = True) -> Shown:
+    """The report of a compilation or a kernel, without what its launches printed and found: `findings` shows that.
+
+    stages: those to show; empty for all.
+    """
+    asked = {"show": tuple(stages), "diagnostics": diagnostics, "launches": False}
+    return Shown(provided("text")(compiled, **asked), html=provided("html")(compiled, **asked))
+
+
+def diagnostics_view(text: Text, diagnostics: tuple[Diagnostic, ...]) -> Shown:
+    """Diagnostics of one text with carets."""
+    return Shown(render(text, diagnostics), html=provided("diagnostics_html")(text, diagnostics))

@@ -7,6 +7,7 @@ from pathlib import Path
 from types import TracebackType
 
 from ..source.diagnostic import Diagnostic
+from ..source.providers import provided
 from ..source.render import render
 from ..source.text import Text
 
@@ -46,6 +47,14 @@ def call_places(traceback: TracebackType | None) -> list[str]:
     while traceback is not None:
         name, line = traceback.tb_frame.f_code.co_filename, traceback.tb_lineno
         if not name.startswith(PACKAGE):
-            places.append(f"{name}:{line}: {linecache.getline(name, line).strip()}".rstrip(": "))
+            places.append(f"{_shown_name(name)}:{line}: {linecache.getline(name, line).strip()}".rstrip(": "))
         traceback = traceback.tb_next
     return places
+
+
+def _shown_name(file: str) -> str:
+    """What the user calls a file: a notebook says `In[3]` for the file of a cell."""
+    try:
+        return provided("file_name")(file)
+    except LookupError:
+        return file

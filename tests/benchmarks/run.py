@@ -1,0 +1,192 @@
+"""Measure the budgets that this version has to keep and print each beside its budget.
+
+    python tests/benchmarks/run.py [--only WORD] [--repeat N] [--json FILE]
+
+Nothing here is asserted: machines differ, so the ratio to the budget (of a 2-core machine) is for a person to read.  A
+result is checked against NumPy before its time is taken.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path[:0] = [str(Path(__file__).resolve().parents[2]), str(Path(__file__).resolve().parent)]
+import cells  # noqa: E402  (the path is set above)
+
+LOAD_EXTENSION = """
+import time
+from IPython.core.interactiveshell import InteractiveShell
+shell = InteractiveShell.instance()
+begin = time.perf_counter()
+shell.run_line_magic("load_ext", "tilelang_nb")
+print(time.perf_counter() - begin)
+"""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One measured budget: medians in milliseconds; None where this version has nothing to measure."""
+
+    name: str
+    budget: float
+    median: float | None
+    best: float | None
+    note: str = ""
+
+
+def timed(function: Callable[[], Any], repeat: int, prepare: Callable[[], Any] = lambda: None) -> tuple[float, float]:
+    """(median, best) of `repeat` calls in milliseconds."""
+    times = []
+    for _ in range(repeat):
+        prepare()
+        begin = time.perf_counter()
+        function()
+        times.append(1000 * (time.perf_counter() - begin))
+    return statistics.median(times), min(times)
+
+
+def load_extension(repeat: int) -> Row:
+    times = []
+    for _ in range(min(repeat, 3)):
+        run = subprocess.run([sys.executable, "-c", LOAD_EXTENSION], capture_output=True, text=True, check=True)
+        times.append(1000 * float(run.stdout.split()[-1]))
+    return Row("%load_ext", 300, statistics.median(times), min(times), "a process each")
+
+
+def compile_text(text: str) -> Any:
+    import tilelang_nb
+
+    compilation = tilelang_nb.compile_cell(text, {}, target="sim")
+    assert compilation.ok, compilation.to_text()
+    return compilation
+
+
+def shown(name: str, text: str, budget: float) -> Callable[[int], Row]:
+    """From the text of a cell to its report with every stage printed, nothing of it cached."""
+
+    def measure(repeat: int) -> Row:
+        from tilelang_nb.runtime import cache
+
+        median, best = timed(lambda: compile_text(text).to_html(), repeat, cache.clear)
+        return Row(f"cell to shown IR: {name}", budget, median, best)
+
+    return measure
+
+
+def unchanged(repeat: int) -> Row:
+    compile_text(cells.MATMUL).to_html()
+    return Row("unchanged cell again: matmul", 20, *timed(lambda: compile_text(cells.MATMUL).to_html(), repeat))
+
+
+def compile_time_items(items: int, budget: float) -> Callable[[int], Row]:
+    def measure(repeat: int) -> Row:
+        from tilelang_nb.runtime import cache
+
+        text = cells.COMPILE_TIME_ITEMS.format(items=items)
+        return Row(f"{items:,} compile-time items", budget, *timed(lambda: compile_text(text), 3, cache.clear))
+
+    return measure
+
+
+def simulate(
+    name: str, text: str, kernel: str, budget: float, arguments: Callable[[], dict[str, Any]]
+) -> Callable[[int], Row]:
+    """A launch on the simulated device with all checks on, its result checked first."""
+
+    def measure(repeat: int) -> Row:
+        program = compile_text(text).namespace[kernel]
+        given = arguments()
+        expected, tolerance = given.pop("expected"), given.pop("tolerance")
+        program(*given.values())
+        np.testing.assert_allclose(list(given.values())[-1], expected, rtol=tolerance, atol=tolerance)
+        assert not program.findings
+        return Row(f"simulated: {name}", budget, *timed(lambda: program(*given.values()), repeat))
+
+    return measure
+
+
+def add_arguments() -> dict[str, Any]:
+    rng = np.random.default_rng(0)
+    a, b = (rng.standard_normal(1 << 20, dtype=np.float32) for _ in range(2))
+    return {"a": a, "b": b, "c": np.zeros_like(a), "expected": a + b, "tolerance": 0}
+
+
+def matmul_arguments() -> dict[str, Any]:
+    rng = np.random.default_rng(0)
+    a, b = (rng.standard_normal((256, 256)).astype(np.float16) for _ in range(2))
+    expected = a.astype(np.float32) @ b.astype(np.float32)
+    return {"a": a, "b": b, "c": np.zeros((256, 256), np.float16), "expected": expected, "tolerance": 2e-2}
+
+
+def attention_arguments() -> dict[str, Any]:
+    rng = np.random.default_rng(0)
+    q, k, v = (rng.standard_normal((1, 256, 2, 64)).astype(np.float16) for _ in range(3))
+    scores = np.einsum("bqhd,bkhd->bhqk", q.astype(np.float64), k.astype(np.float64)) / 8
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    weights /= weights.sum(-1, keepdims=True)
+    expected = np.einsum("bhqk,bkhd->bqhd", weights, v.astype(np.float64))
+    return {"q": q, "k": k, "v": v, "o": np.zeros_like(q), "expected": expected, "tolerance": 1e-2}
+
+
+MEASURES: dict[str, Callable[[int], Row]] = {
+    "load": load_extension,
+    "elementwise": shown("elementwise", cells.ELEMENTWISE, 60),
+    "matmul": shown("fp16 gemm", cells.MATMUL, 300),
+    "attention": shown("flash attention", cells.ATTENTION, 500),
+    "unchanged": unchanged,
+    "items-5k": compile_time_items(5_000, 500),
+    "items-10k": compile_time_items(10_000, 1000),
+    "items-20k": compile_time_items(20_000, 2000),
+    "simulate-add": simulate("1 M-element add", cells.ELEMENTWISE, "add", 50, add_arguments),
+    "simulate-matmul": simulate("256x256x256 fp16 gemm on CUDA cores", cells.MATMUL, "matmul", 200, matmul_arguments),
+    "simulate-attention": simulate(
+        "attention 256x2x64", cells.ATTENTION, "attention", float("nan"), attention_arguments
+    ),
+}
+
+
+def rows(only: str, repeat: int) -> Iterator[Row]:
+    """One row for each measure whose name holds `only`; a measure that fails says so in its row."""
+    for name, measure in MEASURES.items():
+        if only in name:
+            try:
+                yield measure(repeat)
+            except Exception as error:
+                yield Row(name, float("nan"), None, None, f"{type(error).__name__}: {str(error).strip()[:160]}")
+
+
+def main() -> int:
+    """Print the table; 1 if a measure failed."""
+    asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    asked.add_argument("--only", default="", metavar="WORD")
+    asked.add_argument("--repeat", type=int, default=7)
+    asked.add_argument("--json", metavar="FILE")
+    given = asked.parse_args()
+    print(f"Python {platform.python_version()}, {platform.machine()}; median and best of {given.repeat}, warm process")
+    print(f"{'what':44} {'budget':>9} {'median':>9} {'best':>9} {'median/budget':>14}")
+    done = []
+    for row in rows(given.only, given.repeat):
+        done.append(row)
+        budget = f"{row.budget:6.0f} ms" if row.budget == row.budget else "-"
+        figures = [f"{value:6.1f} ms" if value is not None else "-" for value in (row.median, row.best)]
+        ratio = f"{row.median / row.budget:.2f}" if row.median is not None and row.budget == row.budget else "-"
+        print(f"{row.name:44} {budget:>9} {figures[0]:>9} {figures[1]:>9} {ratio:>14}  {row.note}".rstrip(), flush=True)
+    if given.json:
+        Path(given.json).write_text(json.dumps([asdict(row) for row in done], indent=1) + "\n", encoding="utf-8")
+    return int(any(row.median is None for row in done))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,91 @@
+"""What the simulated device found, under the cell that launched: a `%%tilelang` cell or a plain one that calls a
+kernel.
+
+The runtime keeps a list of its latest launches.  It is emptied when a cell begins and shown when it ends; between the
+two the extension shows the findings, so the warning by which the runtime speaks elsewhere is silenced.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+import warnings
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from IPython.display import display
+
+from ..source.diagnostic import Diagnostic, Note
+from ..source.text import Text
+from .shown import diagnostics_view
+
+
+def runtime() -> Any:
+    """The module that holds the launches; None before the compiler is loaded, when there are none."""
+    module = sys.modules.get("tilelang_nb.runtime.kernel")
+    return module if hasattr(module, "launches") else None  # another thread may be in the middle of importing it
+
+
+def begin() -> None:
+    """A cell begins: launches of earlier cells are no longer its business."""
+    kernel = runtime()
+    if kernel is not None:
+        kernel.launches.clear()
+        silence_warning()
+
+
+def silence_warning() -> None:
+    """The runtime warns of findings where nobody shows them; here they are shown."""
+    kernel = runtime()
+    if kernel is not None and not any(entry[2] is kernel.SimulatorFindings for entry in warnings.filters):
+        warnings.filterwarnings("ignore", category=kernel.SimulatorFindings)
+
+
+def end() -> None:
+    """The extension goes: the runtime's own warning speaks again."""
+    kernel = runtime()
+    if kernel is not None:
+        warnings.filters[:] = [entry for entry in warnings.filters if entry[2] is not kernel.SimulatorFindings]
+
+
+def show(reported: Diagnostic | None = None) -> None:
+    """Show the findings of the launches since the cell began, and forget the launches.
+
+    reported: a finding that the cell's own error shows already (a failed `T.device_assert`).
+    """
+    kernel = runtime()
+    if kernel is None or not kernel.launches:
+        return
+    launches = list(kernel.launches)
+    kernel.launches.clear()
+    for text, found in by_text(launches, reported):
+        display(diagnostics_view(text, found))
+
+
+def by_text(launches: list[Any], reported: Diagnostic | None = None) -> Iterator[tuple[Text, tuple[Diagnostic, ...]]]:
+    """The findings of some launches, those of one text together.
+
+    A finding of several launches once, with their number.
+    """
+    seen: Counter[tuple[int, Diagnostic]] = Counter()
+    texts: dict[int, Text] = {}
+    calls: Counter[int] = Counter()
+    for launch in launches:
+        text = launch.kernel.text
+        texts[id(text)] = text
+        calls[id(launch.kernel)] += 1
+        for finding in dict.fromkeys(launch.findings):
+            if reported is None or finding.key != reported.key:
+                seen[id(text), finding] += 1
+    for key, text in texts.items():
+        found = [counted(finding, number) for (of, finding), number in seen.items() if of == key]
+        if found:
+            yield text, tuple(sorted(found, key=lambda finding: finding.order))
+
+
+def counted(finding: Diagnostic, launches: int) -> Diagnostic:
+    """The finding, saying in how many launches it was made where that is more than one."""
+    if launches == 1:
+        return finding
+    return dataclasses.replace(finding, notes=(*finding.notes, Note(f"found in {launches} launches of this cell")))
