@@ -1,9 +1,10 @@
 """Every diagnostic: one frozen class per code, by family, and its page `pages/TLxxx.md`.
 
-Fields that hold code or a name (`name`, `buffer`, `condition`) are given bare: the texts put the backticks.  Fields that
-hold a phrase (`what`, `problem`, `remedy`) bring their own: `remedy="use `T.copy`"`.
+Fields that hold code or a name (`name`, `buffer`, `condition`) are given bare: the texts put the backticks.  Fields
+that hold a phrase (`what`, `problem`, `remedy`) bring their own: `remedy="use `T.copy`"`.
 
-Adding one: its class in the family's module, its page, and the place that raises it.  `CATALOGUE` maps codes to classes.
+Adding one: its class in the family's module, its page, and the place that raises it.  `CATALOGUE` maps codes to
+classes.
 """
 
 from __future__ import annotations
