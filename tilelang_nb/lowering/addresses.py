@@ -1,0 +1,406 @@
+"""Indices as sums over thread digits and loop variables, and what two of them prove about who touches what.
+
+A *term* is a digit of a variable, written (variable, divisor, modulus): `variable // divisor % modulus`, modulus
+None for none. A `Sum` is a constant plus coefficients of terms; most index expressions of lowered programs are one.
+For two accesses by unknown threads, `Prover.relate` asks whether equal addresses imply equal threads (then program
+order orders them), or whether the addresses always differ. Both are proofs: where nothing is proven the answer is
+"unordered".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import tvm
+import tvm_ffi
+from tvm import tirx as tir
+from tvm_ffi import VisitInterrupt
+
+Term = tuple[Any, int, Any]  # (variable or Opaque, divisor, modulus or None)
+Relation = Literal["disjoint", "same thread", "unordered"]
+
+
+@dataclass(frozen=True)
+class Opaque:
+    """An expression over values that all threads agree on and nothing changes, known by its text."""
+
+    text: str
+    variables: frozenset[Any]
+
+
+@dataclass
+class Sum:
+    """constant + sum of coefficient * term."""
+
+    constant: int = 0
+    terms: dict[Term, int] = field(default_factory=dict)
+
+    def plus(self, other: Sum, factor: int = 1) -> Sum:
+        terms = dict(self.terms)
+        for term, coefficient in other.terms.items():
+            total = terms.get(term, 0) + coefficient * factor
+            if total:
+                terms[term] = total
+            else:
+                terms.pop(term, None)
+        return Sum(self.constant + other.constant * factor, terms)
+
+    def times(self, factor: int) -> Sum:
+        return Sum(self.constant * factor, {t: c * factor for t, c in self.terms.items()} if factor else {})
+
+
+@dataclass(frozen=True)
+class Form:
+    """The indices of an access apart from their constants: what many accesses of one kind have in common.
+
+    dims: per dimension the terms of its Sum, or None where the index is not known.
+    mask: position in `Prover.masks` of the threads that execute the access.
+    stale: variables that may have another value by now, because their scope was left or entered again.
+    """
+
+    dims: tuple[frozenset[tuple[Term, int]] | None, ...]
+    mask: int
+    stale: frozenset[Any] = frozenset()
+
+    def variables(self) -> frozenset[Any]:
+        found: set[Any] = set()
+        for dim in self.dims:
+            for (variable, _, _), _ in dim or ():
+                found.update(variable.variables if isinstance(variable, Opaque) else (variable,))
+        return frozenset(found)
+
+
+class Prover:
+    """Facts about the variables of one launch, and the proofs over them.
+
+    axes: extent of each thread index variable.
+    ranges: inclusive bounds of variables, where known; filled as loops are entered.
+    bindings: values of bound variables; filled as Binds are met.
+    uniform: says whether all threads agree on a variable.
+    """
+
+    def __init__(self, axes: Mapping[Any, int], uniform: Any):
+        self.axes = dict(axes)
+        self.ranges: dict[Any, tuple[int | None, int | None]] = {v: (0, n - 1) for v, n in axes.items()}
+        self.bindings: dict[Any, Any] = {}
+        self.uniform = uniform
+        self.threads = math.prod(self.axes.values())
+        self.coordinates: dict[Any, np.ndarray] = {}
+        below = 1
+        for variable, extent in self.axes.items():  # x fastest; only which threads are equal matters
+            self.coordinates[variable] = np.arange(self.threads) // below % extent
+            below *= extent
+        self.masks: list[np.ndarray] = [np.ones(self.threads, bool)]
+        self._mask_keys = {self.masks[0].tobytes(): 0}
+        self._parsed: dict[Any, Sum | None] = {}
+        self._one_owner: dict[Any, bool] = {}
+
+    # ---- expressions ----
+
+    def parse(self, expr: Any) -> Sum | None:
+        """The sum that an index is; None where it is none, or where it reads memory."""
+        kind = type(expr)
+        if kind is tir.IntImm:
+            return Sum(int(expr.value))
+        if kind is tvm.ir.Var:
+            return self._variable(expr)
+        if kind is tir.Add or kind is tir.Sub:
+            left, right = self.parse(expr.a), self.parse(expr.b)
+            if left is None or right is None:
+                return None
+            return left.plus(right, 1 if kind is tir.Add else -1)
+        if kind is tir.Mul:
+            left, right = self.parse(expr.a), self.parse(expr.b)
+            if left is not None and right is not None:
+                if not right.terms:
+                    return left.times(right.constant)
+                if not left.terms:
+                    return right.times(left.constant)
+        elif kind is tir.FloorDiv or kind is tir.FloorMod:
+            left, right = self.parse(expr.a), self.parse(expr.b)
+            if left is not None and right is not None and not right.terms and right.constant > 0:
+                split = self._divide if kind is tir.FloorDiv else self._remainder
+                result = split(left, right.constant)
+                if result is not None:
+                    return result
+        elif kind is tir.Cast:
+            return self.parse(expr.value)
+        return self._opaque(expr)
+
+    def _variable(self, variable: Any) -> Sum | None:
+        if variable not in self.bindings:
+            return Sum(0, {(variable, 1, None): 1})
+        if variable not in self._parsed:
+            value = self.parse(self.bindings[variable])
+            if value is None and self.uniform(variable):
+                value = Sum(0, {(variable, 1, None): 1})
+            self._parsed[variable] = value
+        return self._parsed[variable]
+
+    def bind(self, variable: Any, value: Any) -> None:
+        self.bindings[variable] = value
+        self._parsed.pop(variable, None)
+
+    def _opaque(self, expr: Any) -> Sum | None:
+        variables: set[Any] = set()
+
+        def visit(variable: Any) -> Any:
+            known = self._variable(variable)
+            if known is None or any(term[0] in self.axes for term in known.terms):
+                return VisitInterrupt(variable)
+            variables.add(variable)
+            return None
+
+        stop = [(tvm.ir.TensorLoad, VisitInterrupt), (tvm.ir.Var, visit)]
+        if type(expr) is tvm.ir.Call and getattr(expr.op, "name", "") == "tirx.call_extern":
+            return None
+        if isinstance(tvm_ffi.structural_walk(expr, stop, order="pre"), VisitInterrupt):
+            return None
+        return Sum(0, {(Opaque(str(expr), frozenset(variables)), 1, None): 1})
+
+    def bounds(self, term: Term) -> tuple[int | None, int | None]:
+        """Inclusive range of a term."""
+        variable, divisor, modulus = term
+        low, high = self.ranges.get(variable, (None, None))
+        if divisor > 1:
+            low = None if low is None else low // divisor
+            high = None if high is None else high // divisor
+        if modulus is None:
+            return low, high
+        if low is not None and high is not None and low >= 0 and high < modulus:
+            return low, high
+        return 0, modulus - 1
+
+    def _span(self, value: Sum) -> tuple[int | None, int | None]:
+        low: int | None = value.constant
+        high: int | None = value.constant
+        for term, coefficient in value.terms.items():
+            ends = self.bounds(term) if coefficient > 0 else self.bounds(term)[::-1]
+            low = None if low is None or ends[0] is None else low + coefficient * ends[0]
+            high = None if high is None or ends[1] is None else high + coefficient * ends[1]
+        return low, high
+
+    def _split(self, value: Sum, divisor: int) -> tuple[Sum, Sum]:
+        """value = divisor * first + second."""
+        whole, rest = Sum(value.constant // divisor), Sum(value.constant % divisor)
+        for term, coefficient in value.terms.items():
+            if coefficient % divisor == 0:
+                whole.terms[term] = coefficient // divisor
+            else:
+                rest.terms[term] = coefficient
+        return whole, rest
+
+    def _divide(self, value: Sum, divisor: int) -> Sum | None:
+        whole, rest = self._split(value, divisor)
+        low, high = self._span(rest)
+        if low is not None and high is not None and low // divisor == high // divisor:
+            return whole.plus(Sum(low // divisor))
+        digit = self._single(rest, divisor)
+        if digit is None:
+            return None
+        (variable, inner, modulus), step = digit
+        if modulus is not None and modulus % step:
+            return None
+        modulus = None if modulus is None else modulus // step
+        return whole.plus(Sum(0, {(variable, inner * step, modulus): 1}))
+
+    def _remainder(self, value: Sum, divisor: int) -> Sum | None:
+        _, rest = self._split(value, divisor)
+        low, high = self._span(rest)
+        if low is not None and high is not None and low // divisor == high // divisor:
+            return rest.plus(Sum(-(low // divisor) * divisor))
+        digit = self._single(rest, divisor)
+        if digit is None:
+            return None
+        term, step = digit
+        variable, inner, modulus = term
+        if modulus is not None and modulus % step:
+            return None
+        kept = Sum(0, {(variable, inner, step): divisor // step}) if step > 1 else Sum()
+        # the smaller terms stay, the digit keeps its low part
+        small = Sum(rest.constant, {t: c for t, c in rest.terms.items() if t != term})
+        return kept.plus(small)
+
+    def _single(self, rest: Sum, divisor: int) -> tuple[Term, int] | None:
+        """The one term of `rest` that is not smaller than its own coefficient, with divisor / coefficient."""
+        if not rest.terms:
+            return None
+        term, coefficient = max(rest.terms.items(), key=lambda item: abs(item[1]))
+        if coefficient <= 0 or divisor % coefficient:
+            return None
+        low, high = self._span(Sum(rest.constant, {t: c for t, c in rest.terms.items() if t != term}))
+        if low is None or high is None or low < 0 or high >= coefficient:
+            return None
+        return term, divisor // coefficient
+
+    # ---- who executes ----
+
+    def condition(self, expr: Any, holds: bool = True) -> np.ndarray | None:
+        """Which threads can find the condition true (or false): None where it does not depend on threads alone."""
+        kind = type(expr)
+        if kind is tir.Not:
+            return self.condition(expr.a, not holds)
+        if kind is (tir.And if holds else tir.Or):
+            left, right = self.condition(expr.a, holds), self.condition(expr.b, holds)
+            if left is None or right is None:
+                return left if right is None else right
+            return left & right
+        value = self._evaluate(expr)
+        if value is None:
+            return None
+        value = np.broadcast_to(np.asarray(value, bool), (self.threads,))
+        return value if holds else ~value
+
+    def _evaluate(self, expr: Any) -> Any:
+        """The value per thread of an expression over thread indices and constants."""
+        kind = type(expr)
+        if kind is tir.IntImm:
+            return int(expr.value)
+        if kind is tvm.ir.Var:
+            if expr in self.coordinates:
+                return self.coordinates[expr]
+            return self._evaluate(self.bindings[expr]) if expr in self.bindings else None
+        if kind is tir.Cast:
+            return self._evaluate(expr.value) if str(expr.ty.dtype) in ("int32", "int64", "bool") else None
+        operator = _OPERATORS.get(kind)
+        if operator is None:
+            return None
+        left, right = self._evaluate(expr.a), self._evaluate(expr.b)
+        if left is None or right is None or (kind in (tir.FloorDiv, tir.FloorMod) and np.any(np.asarray(right) == 0)):
+            return None
+        return operator(left, right)
+
+    def mask(self, outer: int, condition: np.ndarray | None) -> int:
+        """The mask `outer` narrowed to the threads that fulfil a condition."""
+        if condition is None:
+            return outer
+        narrowed = self.masks[outer] & condition
+        key = narrowed.tobytes()
+        if key not in self._mask_keys:
+            self._mask_keys[key] = len(self.masks)
+            self.masks.append(narrowed)
+        return self._mask_keys[key]
+
+    # ---- proofs ----
+
+    def relate(self, a: Form, b: Form, offsets: tuple[tuple[int, int], ...]) -> Relation:
+        """What holds for two accesses of one buffer by any two threads at addresses that might be equal.
+
+        offsets: per dimension the range of (constant of a) - (constant of b).
+        """
+        found: set[Term] = set()
+        for dim_a, dim_b, offset in zip(a.dims, b.dims, offsets):
+            if dim_a is None or dim_b is None:
+                continue
+            if self._dimension(dict(dim_a), dict(dim_b), a.stale, b.stale, offset, found):
+                return "disjoint"
+        key = (frozenset(found), a.mask, b.mask)
+        if key not in self._one_owner:
+            self._one_owner[key] = self._determined(found, a.mask, b.mask)
+        return "same thread" if self._one_owner[key] else "unordered"
+
+    def _dimension(
+        self,
+        a: dict[Term, int],
+        b: dict[Term, int],
+        stale_a: Any,
+        stale_b: Any,
+        offset: tuple[int, int],
+        found: set[Term],
+    ) -> bool:
+        """Solve a - b = 0 for one dimension.
+
+        True when it has no solution; the thread digits that must be equal in every solution are added to `found`.
+        """
+        constant, unknowns = offset[0], []  # unknowns: (|coefficient|, width or None, thread digit or None)
+        low: float = offset[0]
+        high: float = offset[1]
+        step = 0  # gcd of all coefficients
+        if offset[1] > offset[0]:
+            unknowns.append((1, offset[1] - offset[0], None))
+            step = 1
+
+        def unknown(coefficient: int, ends: tuple[int | None, int | None]) -> None:
+            nonlocal constant, low, high, step
+            step = math.gcd(step, coefficient)
+            if ends[0] is None or ends[1] is None:
+                unknowns.append((abs(coefficient), None, None))
+                low, high = -math.inf, math.inf
+                return
+            one, other = sorted((coefficient * ends[0], coefficient * ends[1]))
+            low, high = low + one, high + other
+            constant += coefficient * ends[0]
+            unknowns.append((abs(coefficient), ends[1] - ends[0], None))
+
+        for term in a.keys() | b.keys():
+            left, right = a.get(term, 0), b.get(term, 0)
+            variable, ends = term[0], self.bounds(term)
+            if variable in self.axes or _stale(variable, stale_a) or _stale(variable, stale_b):
+                if left == right:
+                    step = math.gcd(step, left)
+                    width = None if ends[0] is None or ends[1] is None else ends[1] - ends[0]
+                    unknowns.append((abs(left), width, term if variable in self.axes else None))
+                    reach = math.inf if width is None else abs(left) * width
+                    low, high = low - reach, high + reach
+                else:
+                    if left:
+                        unknown(left, ends)
+                    if right:
+                        unknown(-right, ends)
+            elif left != right:
+                unknown(left - right, ends)
+        if low > 0 or high < 0 or (step and constant % step) or (not step and constant):
+            return True
+        # From the largest coefficient down: what the smaller ones cannot make up for must be zero.
+        unknowns.sort(key=lambda item: -item[0])
+        rest = [0.0] * (len(unknowns) + 1)
+        for position in reversed(range(len(unknowns))):
+            coefficient, width, _ = unknowns[position]
+            rest[position] = rest[position + 1] + (math.inf if width is None else coefficient * width)
+        for position, (coefficient, _, digit) in enumerate(unknowns):
+            if abs(constant) + rest[position + 1] >= coefficient:
+                return False
+            if digit is not None:
+                found.add(digit)
+        return constant != 0
+
+    def _determined(self, digits: set[Term], mask_a: int, mask_b: int) -> bool:
+        """Whether a thread of mask a and one of mask b that agree in the digits are one thread."""
+        key = np.zeros(self.threads, np.int64)
+        for variable, divisor, modulus in sorted(digits, key=str):
+            value = self.coordinates[variable] // divisor
+            value = value if modulus is None else value % modulus
+            key = key * (int(value.max()) + 1) + value
+        in_a, in_b = self.masks[mask_a], self.masks[mask_b]
+        size = int(key.max()) + 1
+        count_a, count_b = np.bincount(key[in_a], minlength=size), np.bincount(key[in_b], minlength=size)
+        both = (count_a > 0) & (count_b > 0)
+        count_same = np.bincount(key[in_a & in_b], minlength=size)
+        return bool(np.all((count_a == 1)[both] & (count_b == 1)[both] & (count_same == 1)[both]))
+
+
+def _stale(variable: Any, stale: frozenset[Any]) -> bool:
+    return not stale.isdisjoint(variable.variables) if isinstance(variable, Opaque) else variable in stale
+
+
+_OPERATORS = {
+    tir.Add: lambda a, b: a + b,
+    tir.Sub: lambda a, b: a - b,
+    tir.Mul: lambda a, b: a * b,
+    tir.FloorDiv: lambda a, b: a // b,
+    tir.FloorMod: lambda a, b: a % b,
+    tir.LT: lambda a, b: a < b,
+    tir.LE: lambda a, b: a <= b,
+    tir.GT: lambda a, b: a > b,
+    tir.GE: lambda a, b: a >= b,
+    tir.EQ: lambda a, b: a == b,
+    tir.NE: lambda a, b: a != b,
+    tir.And: lambda a, b: np.logical_and(a, b),
+    tir.Or: lambda a, b: np.logical_or(a, b),
+    tir.Min: lambda a, b: np.minimum(a, b),
+    tir.Max: lambda a, b: np.maximum(a, b),
+}

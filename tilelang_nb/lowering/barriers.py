@@ -1,0 +1,469 @@
+"""insert-barriers: every thread sees what others wrote earlier in the text.
+
+Before: a thread program that touches shared memory (and global memory within the block) as if its threads ran one
+after another through every statement. After: `tvm_storage_sync` stands between conflicting accesses, in control
+flow that all threads of the block follow.
+
+Two accesses conflict when one of them writes, they may touch the same bytes, and it is not proven that equal
+addresses mean equal threads (`addresses.Prover`). Statements are processed from the inside out: a sequence puts a
+barrier before the first statement that conflicts with what came since the last one, loops look at their bodies a
+second time for what the turn before left. Nothing is inserted inside one lowered `T.Parallel` loop: its iterations
+have no order.
+
+A barrier that belongs inside an `if` which only some threads take cannot stand there. Such an `if` is cut into
+pieces under the same condition, with the barrier between them (`barrier_placement`). A loop that threads leave in
+different turns cannot be cut: TL210.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import tvm
+import tvm_ffi
+from tvm import tirx as tir
+
+from tilelang_nb.source import catalogue as say
+
+from .accesses import WRITE, Access, AccessReader, Conflict, Conflicts, Memory, Pending
+from .addresses import Prover
+from .barrier_placement import Branch, Chain, Loop, Piece, Scope, Summary, place
+from .context import LaunchContext
+from .rewrite import has
+from .uniformity import Uniformity
+
+PARALLEL = "tl.parallel"  # annotation of a lowered T.Parallel loop
+WARP_GROUPS = "tl.warp_groups"  # attribute around the body of T.ws
+
+
+def insert_barriers(func: tir.PrimFunc, launch: LaunchContext) -> tir.PrimFunc:
+    """The stage.  Reports TL210 where a barrier is needed that no place can hold."""
+    if launch.threads == 1:
+        return func
+    threads = dict(_thread_axes(func.body))
+    memory = tracked_memory(func)
+    if not memory:
+        return func.with_body(_without_groups(func.body))
+    uniformity = Uniformity(func.body, threads)
+    builder = _Builder(Prover(threads, uniformity.is_uniform), memory, uniformity, launch)
+    return func.with_body(_without_groups(builder.whole(func.body)))
+
+
+def _thread_axes(body: tir.Stmt) -> list[tuple[Any, int]]:
+    axes: dict[str, tuple[Any, int]] = {}
+
+    def visit(node: Any) -> None:
+        if node.attr_key == "thread_extent" and str(node.node.thread_tag).startswith("threadIdx"):
+            axes[str(node.node.thread_tag)] = (node.node.var, int(node.value))
+
+    tvm_ffi.structural_walk(body, (tir.AttrStmt, visit))
+    return [axes[tag] for tag in sorted(axes)]
+
+
+def _without_groups(body: tir.Stmt) -> tir.Stmt:
+    """`T.ws` has done its part: what selects its warps is the `if` inside."""
+    found: list[Any] = []
+
+    def visit(node: Any) -> Any:
+        if node.attr_key != WARP_GROUPS:
+            return node
+        found.append(node)
+        return node.body
+
+    changed = tvm_ffi.structural_map(body, (tir.AttrStmt, visit))
+    return changed if found else body
+
+
+def tracked_memory(func: tir.PrimFunc) -> dict[Any, Memory]:
+    """The buffers whose accesses can conflict: all shared ones, and global ones that the launch writes."""
+    memory: dict[Any, Memory] = {}
+    stores: dict[Any, int] = {}
+    loads: set[Any] = set()
+    repeated: set[Any] = set()
+    names: set[str] = set()
+
+    def declared(node: Any) -> None:
+        buffer = node.buffer
+        if not buffer.scope().startswith("shared"):
+            return
+        dtype, shape = str(buffer.ty.dtype), tuple(int(extent) for extent in buffer.ty.shape)
+        data = getattr(node, "data", None)
+        if data is None:
+            memory[buffer] = Memory(buffer, 0, 1, buffer, buffer.name, True)
+        else:
+            begin = int(data.args[1])
+            bytes_ = -(-tvm.DataType(dtype).bits * _count(shape) // 8)
+            memory[buffer] = Memory("arena", begin, begin + bytes_, (begin, dtype, shape), buffer.name, True)
+
+    def stored(node: Any) -> None:
+        stores[node.buffer] = stores.get(node.buffer, 0) + 1
+
+    def called(call: Any) -> None:
+        name = call.op.name if hasattr(call.op, "name") else ""
+        names.add(name)
+        if name in ("tirx.address_of", "tirx.buffer_data", "tirx.tvm_access_ptr"):
+            tvm_ffi.structural_walk(
+                call, (tvm.ir.Var, lambda var: stores.update({var: 2}) if isinstance(var.ty, tir.BufferType) else None)
+            )
+
+    def looped(node: tir.For | tir.While) -> None:
+        if type(node) is tir.While or not (node.annotations and PARALLEL in node.annotations):
+            tvm_ffi.structural_walk(node.body, (tir.BufferStore, lambda store: repeated.add(store.buffer)))
+
+    tvm_ffi.structural_walk(
+        func.body,
+        [
+            (tir.AllocBuffer, declared),
+            (tir.DeclBuffer, declared),
+            (tir.BufferStore, stored),
+            (tvm.ir.TensorLoad, lambda load: loads.add(load.source)),
+            (tvm.ir.Call, called),
+        ],
+    )
+    candidates = {b for b, count in stores.items() if b.scope() == "global"}
+    single = {b for b in candidates if stores[b] == 1 and b not in loads}
+    if single:
+        # one store, outside of loops that have an order, cannot conflict with itself
+        tvm_ffi.structural_walk(func.body, [(tir.For, looped), (tir.While, looped)])
+    for buffer in candidates - {b for b in single if b not in repeated}:
+        memory[buffer] = Memory(buffer, 0, 1, buffer, buffer.name, False)
+    arenas = [b for b, m in memory.items() if m.space is b and m.is_shared and str(b.ty.dtype) == "uint8"]
+    if any(m.space == "arena" for m in memory.values() if isinstance(m.space, str)):
+        for arena in arenas:  # touched through its views only
+            del memory[arena]
+    return memory
+
+
+def _count(shape: Iterable[int]) -> int:
+    result = 1
+    for extent in shape:
+        result *= extent
+    return result
+
+
+@dataclass
+class _Builder:
+    """Turns statements into pieces and decides where barriers go."""
+
+    prover: Prover
+    memory: dict[Any, Memory]
+    uniformity: Uniformity
+    launch: LaunchContext
+    bound: list[set[Any]] = field(default_factory=lambda: [set()])  # variables bound in the scopes being built
+    guards: int = 0  # divergent branches around the statement being built
+    guarded: set[Any] = field(default_factory=set)  # variables bound under them
+    scope: Scope = field(default_factory=Scope)
+    signals: bool = False  # the launch uses mbarriers
+
+    def __post_init__(self) -> None:
+        self.reader = AccessReader(self.prover, self.memory)
+        self.conflicts = Conflicts(self.prover, self._independent)
+
+    def _independent(self, first: str, second: str) -> bool:
+        """Groups of warps that signal each other through mbarriers are ordered by the user."""
+        return self.signals and first != second and bool(first) and bool(second)
+
+    def whole(self, body: tir.Stmt) -> tir.Stmt:
+        self.signals = _waits(body)
+        if type(body) is tir.AttrStmt and body.attr_key != WARP_GROUPS:
+            return tir.AttrStmt(body.node, body.attr_key, body.value, self.whole(body.body), body.span)
+        chain = self.chain(body)
+        self.walk(chain, Pending())
+        return place(chain, self.launch)
+
+    # ---- statements to pieces ----
+
+    def chain(self, body: tir.Stmt) -> Chain:
+        pieces: list[Piece] = []
+        self._append(body, pieces)
+        return Chain(pieces, self.scope)
+
+    def _append(self, node: tir.Stmt, pieces: list[Piece]) -> None:
+        kind = type(node)
+        if kind is tir.SeqStmt:
+            for child in node.seq:
+                self._append(child, pieces)
+        elif kind is tir.BufferStore:
+            self._store(node, pieces)
+        elif kind is tir.For:
+            pieces.append(self._for(node))
+        elif kind is tir.IfThenElse:
+            pieces.append(self._branch(node))
+        elif kind is tir.While:
+            pieces.append(self._while(node))
+        elif kind is tir.AttrStmt:
+            pieces.append(self._attribute(node))
+        elif kind is tir.Bind:
+            accesses = self.reader.reads(node.value)
+            self.prover.bind(node.var, node.value)
+            self.bound[-1].add(node.var)
+            if self.guards:
+                self.guarded.add(node.var)
+            pieces.append(self._leaf(node, accesses, _is_barrier(node.value, self.scope.count or self.launch.threads)))
+        elif kind is tir.Evaluate:
+            accesses = self.reader.reads(node.value)
+            pieces.append(self._leaf(node, accesses, _is_barrier(node.value, self.scope.count or self.launch.threads)))
+        elif kind is tir.Break or kind is tir.Continue:
+            pieces.append(Piece(node, Pending(), Pending(), jump=Pending()))
+        else:
+            pieces.append(Piece(node, Pending(), Pending()))
+
+    def _leaf(self, node: tir.Stmt, accesses: list[Access], is_barrier: bool = False) -> Piece:
+        pending = Pending(accesses)
+        if is_barrier and not self.guards:
+            return Piece(node, pending, Pending(), through=False)
+        return Piece(node, pending, pending)
+
+    def _store(self, node: tir.BufferStore, pieces: list[Piece]) -> None:
+        reads = self.reader.reads(node.value, *node.indices)
+        writes = self.reader.store(node)
+        if reads and writes and writes[0].memory is not None and self._own_element(writes[0]):
+            conflict = self.conflicts.between(Pending(reads), Pending(writes))
+            if conflict is not None:
+                # `s[t] = s[63 - t]`: all threads read before any writes
+                value = tir.Var(self.launch.fresh("value"), node.value.ty)
+                pieces.append(self._leaf(tir.Bind(value, node.value, node.span), reads))
+                self.bound[-1].add(value)
+                if self.guards:
+                    self.guarded.add(value)
+                node = tir.BufferStore(node.buffer, value, node.indices, node.span)
+                pieces.append(self._leaf(node, self.reader.reads(*node.indices) + writes))
+                return
+        pieces.append(self._leaf(node, reads + writes))
+
+    def _own_element(self, write: Access) -> bool:
+        """Every thread writes elements of its own: no two threads store to one place."""
+        zero = ((0, 0),) * len(write.offsets)
+        return self.prover.relate(write.form, write.form, zero) == "same thread"
+
+    def _for(self, node: tir.For) -> Piece:
+        reads = Pending(self.reader.reads(node.min, node.extent))
+        low, extent = node.min, node.extent
+        known = type(low) is tir.IntImm
+        high = int(low.value) + int(extent.value) - 1 if known and type(extent) is tir.IntImm else None
+        self.prover.ranges[node.loop_var] = (int(low.value) if known else None, high)
+        self.bound.append({node.loop_var})
+        chain = self.chain(node.body)
+        bound = self.bound.pop()
+        self.bound[-1] |= bound
+        ordered = not (node.annotations and PARALLEL in node.annotations) and int(node.kind) != tir.ForKind.VECTORIZED
+        if not ordered:
+            everything = _everything(chain).stale(bound)
+            everything.add(reads)
+            return Piece(node, everything, everything)
+        summary = self._turns(chain, Pending(), bound)
+        entry, exit_ = reads.copy(), reads.copy()
+        entry.add(summary.entry.stale(bound))
+        exit_.add(summary.exit.stale(bound))
+        piece = Piece(node, entry, exit_)
+        if type(extent) is tir.IntImm and int(extent.value) > 0 and summary.jump is None:
+            piece.through = summary.through  # at least one turn
+        if chain.has_barriers:
+            piece.inner = self._loop_with_barriers(node, chain, [node.min, node.extent])
+            if piece.inner is None:
+                everything = _everything(chain).stale(bound)
+                piece.entry, piece.exit, piece.through = everything, everything, True
+        return piece
+
+    def _while(self, node: tir.While) -> Piece:
+        condition = Pending(self.reader.reads(node.condition))
+        self.bound.append(set())
+        chain = self.chain(node.body)
+        bound = self.bound.pop()
+        self.bound[-1] |= bound
+        summary = self._turns(chain, condition, bound)
+        again = self.conflicts.between(summary.exit, condition)
+        if again is not None:
+            chain.at_end = again
+            if summary.jump is not None:
+                self._report(again, node.span, "`break` or `continue` leaves it before the threads have waited")
+        entry, exit_ = condition.copy(), condition.copy()
+        entry.add(summary.entry.stale(bound))
+        exit_.add(summary.exit.stale(bound))
+        piece = Piece(node, entry, exit_)
+        if chain.has_barriers:
+            piece.inner = self._loop_with_barriers(node, chain, [node.condition])
+            if piece.inner is None:
+                everything = _everything(chain).stale(bound)
+                everything.add(condition)
+                piece.entry, piece.exit = everything, everything
+        return piece
+
+    def _turns(self, chain: Chain, before: Pending, bound: set[Any]) -> Summary:
+        """Places the barriers of a loop body, also for what an earlier turn leaves; what the loop leaves outside."""
+        while True:
+            count = len(chain.before)
+            left = before.copy()
+            summary = self.walk(chain, left)
+            carried = summary.exit if summary.jump is None else _joined(summary.exit, summary.jump)
+            again = before.copy()
+            again.add(carried.stale(bound))
+            self.walk(chain, again)
+            if len(chain.before) == count:
+                break
+        first = self.walk(chain, Pending())
+        if first.jump is not None:
+            first.exit.add(first.jump)
+        return first
+
+    def _branch(self, node: tir.IfThenElse) -> Piece:
+        condition = Pending(self.reader.reads(node.condition))
+        group = self.scope.take_group()  # the condition that selects the warps of T.ws holds for all of them
+        divergent = not group and not self.uniformity.is_uniform(node.condition)
+        mask = self.reader.mask
+        sides: list[tuple[Chain, Summary]] = []
+        self.guards += divergent
+        for holds, body in ((True, node.then_case), (False, node.else_case)):
+            if body is None:
+                continue
+            self.reader.mask = self.prover.mask(mask, self.prover.condition(node.condition, holds))
+            chain = self.chain(body)
+            sides.append((chain, self.walk(chain, condition.copy())))
+        self.guards -= divergent
+        self.reader.mask = mask
+        entry, exit_ = condition.copy(), condition.copy()
+        through = divergent or len(sides) == 1  # a barrier that only some threads reach orders nothing
+        jump: Pending | None = None
+        for _, summary in sides:
+            entry.add(summary.entry)
+            exit_.add(summary.exit)
+            through = through or summary.through
+            if summary.jump is not None:
+                jump = _joined(jump or condition, summary.jump)
+        between = None
+        if divergent and len(sides) == 2 and jump is None and not self.signals:
+            between = self.conflicts.between(sides[0][1].exit, sides[1][1].entry)
+        piece = Piece(node, entry, exit_, through, jump)
+        if between is not None or any(chain.has_barriers for chain, _ in sides):
+            if divergent:  # it will be cut, then all threads meet its barriers
+                piece.through = all(summary.through for _, summary in sides) and between is None
+            then, other = sides[0][0], sides[1][0] if len(sides) == 2 else None
+            reusable = not condition and _is_pure(node.condition)
+            piece.inner = Branch(node, divergent, then, other, between, reusable)
+        return piece
+
+    def _attribute(self, node: tir.AttrStmt) -> Piece:
+        if node.attr_key != WARP_GROUPS:
+            chain = self.chain(node.body)
+            summary = self.walk(chain, Pending())
+            piece = Piece(node, summary.entry, summary.exit, summary.through, summary.jump)
+            piece.inner = chain if chain.has_barriers else None
+            return piece
+        groups = [int(group) for group in str(getattr(node.value, "value", node.value)).split(",")]
+        outer, region = self.scope, self.reader.region
+        self.scope = Scope.of_groups(groups)
+        self.reader.region = str(groups)
+        guards, self.guards = self.guards, 0
+        chain = self.chain(node.body)
+        self.walk(chain, Pending())
+        self.scope, self.reader.region, self.guards = outer, region, guards
+        everything = _everything(chain)
+        return Piece(node, everything, everything, inner=chain if chain.has_barriers else None)
+
+    # ---- barriers ----
+
+    def walk(self, chain: Chain, pending: Pending) -> Summary:
+        """Puts barriers where the pieces conflict with `pending` (changed here) or with each other."""
+        entry, jump = Pending(), None
+        through = True
+        for position, piece in enumerate(chain.pieces):
+            if position not in chain.before:
+                conflict = self.conflicts.between(pending, piece.entry)
+                if conflict is not None:
+                    chain.before[position] = conflict
+            if position in chain.before:
+                pending, through = Pending(), False
+            if through:
+                entry.add(piece.entry)
+            if piece.jump is not None:
+                jump = _joined(jump or Pending(), pending)
+                jump.add(piece.jump)
+            if not piece.through:
+                pending, through = Pending(), False
+            pending.add(piece.exit)
+        if chain.at_end is not None:
+            pending, through = Pending(), False
+        return Summary(entry, pending, through, jump)
+
+    def _loop_with_barriers(self, node: Any, chain: Chain, bounds: list[Any]) -> Loop | None:
+        """The loop as a place for barriers; None (and a message) where threads go through it differently."""
+        reason = None
+        if self.uniformity.divergent_loop(node):
+            reason = "the threads go through it a different number of times"
+        elif self.guards and (type(node) is tir.While or not all(self._known_outside(bound) for bound in bounds)):
+            reason = "only some of the threads run it"
+        if reason is None:
+            return Loop(node, chain)
+        conflict = chain.first_conflict
+        if conflict.first.is_shared:
+            self._report(conflict, node.span, reason)
+        chain.drop_barriers()
+        return None
+
+    def _known_outside(self, expr: Any) -> bool:
+        variables: list[Any] = []
+        tvm_ffi.structural_walk(expr, (tvm.ir.Var, variables.append))
+        return self.guarded.isdisjoint(variables)
+
+    def _report(self, conflict: Conflict, span: Any, reason: str) -> None:
+        done = "written" if conflict.first_kind == WRITE else "used"
+        self.launch.report(
+            say.ThreadMapping(
+                problem=f"threads exchange data through `{conflict.first.name}` in this loop, but {reason}: "
+                f"they cannot wait for each other between the place where it is {done} and the next access",
+                remedy="give the loop the same bounds for all threads and put the condition inside it",
+            ),
+            span,
+        )
+
+
+def _joined(first: Pending, second: Pending) -> Pending:
+    result = first.copy()
+    result.add(second)
+    return result
+
+
+def _everything(chain: Chain) -> Pending:
+    """All accesses in a chain, whatever barriers stand between them."""
+    result = Pending()
+    for piece in chain.pieces:
+        result.add(piece.entry)
+        result.add(piece.exit)
+        inner = piece.inner
+        if isinstance(inner, Chain):
+            result.add(_everything(inner))
+        elif isinstance(inner, Loop):
+            result.add(_everything(inner.body))
+        elif isinstance(inner, Branch):
+            result.add(_everything(inner.then))
+            if inner.other is not None:
+                result.add(_everything(inner.other))
+    return result
+
+
+def _is_barrier(expr: Any, count: int) -> bool:
+    """The expression makes all `count` threads wait for each other."""
+    if type(expr) is not tvm.ir.Call:
+        return False
+    name = expr.op.name
+    if name == "tirx.call_extern":
+        return expr.args[0].value.startswith("__syncthreads")
+    return name == "tirx.tvm_storage_sync" or (name == "tirx.ptx.bar_sync_count" and int(expr.args[1]) == count)
+
+
+def _waits(body: tir.Stmt) -> bool:
+    found: list[Any] = []
+
+    def visit(call: Any) -> None:
+        if getattr(call.op, "name", "") == "tirx.cuda.mbarrier_wait":
+            found.append(call)
+
+    tvm_ffi.structural_walk(body, (tvm.ir.Call, visit))
+    return bool(found)
+
+
+def _is_pure(expr: Any) -> bool:
+    """Evaluating it twice gives the same: no memory, no calls."""
+    return not has(expr, tvm.ir.TensorLoad) and not has(expr, tvm.ir.Call)
