@@ -60,5 +60,5 @@ def line_words(command: str) -> list[tuple[str, str]]:
 def stage_names() -> list[str]:
     """The names of the stages, once the compiler is loaded: completion does not wait for it."""
     pipeline = sys.modules.get("tilelang_nb.lowering.pipeline")
-    stages = [stage.name for stage in pipeline.STAGES] if pipeline else []
-    return list(dict.fromkeys(["source", "tile", *stages, "thread"]))
+    stages = [pipeline.SPLIT[0], *(stage.name for stage in pipeline.STAGES)] if hasattr(pipeline, "lower") else []
+    return ["source", "tile", *stages, "thread"]
