@@ -1,0 +1,151 @@
+"""What a report says about a kernel beside its stages, as plain data that text, HTML and JSON share."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..source.diagnostic import Diagnostic
+from ..source.render import count
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A figure of a kernel.  origin: who says so: "compiler" or "simulator"."""
+
+    name: str
+    value: str
+    detail: str = ""
+    origin: str = "compiler"
+
+
+@dataclass(frozen=True)
+class LaunchShape:
+    """Blocks and threads of one launch, x first; an extent that depends on arguments is its expression."""
+
+    name: str
+    grid: tuple[str, ...]
+    block: tuple[str, ...]
+
+    def __str__(self) -> str:
+        grid = " × ".join(self.grid) or "1"
+        blocks = "block" if grid == "1" else "blocks"
+        return f"{grid} {blocks} of {' × '.join(self.block) or '1'} threads"
+
+
+@dataclass(frozen=True)
+class Change:
+    """What a stage did to the text: numbers of its lines that are new (from 0), and how many lines it took away."""
+
+    new: frozenset[int]
+    removed: int
+
+
+def verdict(diagnostics: Sequence[Diagnostic]) -> tuple[str, str]:
+    """ "ok", "warning" or "error", and the words for it."""
+    if not diagnostics:
+        return "ok", "ok"
+    worst = "error" if any(found.severity == "error" for found in diagnostics) else "warning"
+    return worst, count(diagnostics) if worst == "error" else f"ok, {count(diagnostics)}"
+
+
+def lowered(kernel: Any) -> Any:
+    """The lowered program of a kernel; None if it was refused."""
+    build = kernel.build()
+    return build.lowered if build is not None else None
+
+
+def signature(kernel: Any) -> str:
+    """`A: float32 (n, 64), n: int32`."""
+    return ", ".join(
+        f"{parameter.name}: {parameter.dtype}"
+        + ("" if parameter.kind == "scalar" else f" ({_extents(parameter.shape)})")
+        for parameter in kernel.parameters
+    )
+
+
+def _extents(shape: Iterable[Any]) -> str:
+    extents = [str(extent) for extent in shape]
+    return f"{extents[0]}," if len(extents) == 1 else ", ".join(extents)
+
+
+def launch_shapes(kernel: Any) -> tuple[LaunchShape, ...]:
+    """The launches of a kernel in their order."""
+    program = lowered(kernel)
+    shapes = []
+    for function in program.launches if program else ():
+        axes = dict(_thread_axes(function.body))
+        name = str(function.attrs["global_symbol"]) if "global_symbol" in (function.attrs or ()) else kernel.name
+        shapes.append(LaunchShape(name, _sizes(axes, "blockIdx"), _sizes(axes, "threadIdx")))
+    return tuple(shapes)
+
+
+def _thread_axes(statement: Any) -> Iterable[tuple[str, str]]:
+    """The tags and extents of the axes that stand around the body of a launch."""
+    while statement is not None:
+        if getattr(statement, "attr_key", None) == "thread_extent":
+            yield str(statement.node.thread_tag), str(statement.value)
+        for inner in getattr(statement, "seq", ()):
+            if getattr(inner, "attr_key", None) == "thread_extent":
+                yield from _thread_axes(inner)
+        statement = getattr(statement, "body", None)
+
+
+def _sizes(axes: dict[str, str], index: str) -> tuple[str, ...]:
+    sizes = [axes.get(f"{index}.{axis}", "1") for axis in "xyz"]
+    sizes = [size if size.isalnum() or size[0] + size[-1] == "()" else f"({size})" for size in sizes]
+    while len(sizes) > 1 and sizes[-1] == "1":
+        sizes.pop()
+    return tuple(sizes)
+
+
+def facts(kernel: Any) -> tuple[Fact, ...]:
+    """Launches, shared memory, workspaces, compile time, and what the simulated device counted in the last launch."""
+    program = lowered(kernel)
+    if program is None:
+        return ()
+    shapes = launch_shapes(kernel)
+    named = len(shapes) > 1
+    found = [Fact(f"launch {shape.name}" if named else "launch", str(shape)) for shape in shapes]
+    shared = tuple(program.shared_memory)
+    if shared:
+        end = max(buffer.offset + buffer.bytes for buffer in shared)
+        parts = ", ".join(f"{buffer.name} {buffer.bytes:,} at {buffer.offset:,}" for buffer in shared)
+        found.append(Fact("shared memory", f"{end:,} bytes a block", parts))
+    for space in program.workspaces:
+        found.append(Fact(f"workspace {space.name}", f"{space.dtype} ({_extents(space.shape)})"))
+    found.append(Fact("compiled in", f"{sum(stage.milliseconds for stage in kernel.stages):.1f} ms"))
+    return (*found, *_counted(kernel))
+
+
+def _counted(kernel: Any) -> Iterable[Fact]:
+    """Totals over the launches of the last call: the simulated device counts, it does not time."""
+    operations: Counter[str] = Counter()
+    for counters in kernel.counters or ():
+        operations.update(dict(getattr(counters, "operations", None) or {}))
+    if operations:
+        parts = ", ".join(f"{name} {number:,}" for name, number in operations.most_common(8))
+        yield Fact("executed", f"{sum(operations.values()):,} operations", parts, "simulator")
+
+
+def changes(stages: Sequence[Any]) -> list[Change]:
+    """Per stage, its lines that the stage before it did not have, whatever their order and indentation.
+
+    Nothing for the source and for the first stage after it, which is in other words altogether.
+    """
+    result: list[Change] = []
+    before: Counter[str] | None = None
+    for stage in stages:
+        lines = [] if stage.name == "source" else [line.strip() for line in stage.text.split("\n")]
+        left, new = Counter(lines) if before is None else before.copy(), set()
+        for number, line in enumerate(lines):
+            if left[line]:
+                left[line] -= 1
+            elif line:
+                new.add(number)
+        left[""] = 0
+        result.append(Change(frozenset(new), sum(left.values())))
+        before = Counter(lines) if lines else None
+    return result

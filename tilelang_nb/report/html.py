@@ -1,0 +1,241 @@
+"""A report as static HTML: what a notebook shows, also where it is opened cold, untrusted or on another page.
+
+`to_html` is a piece for an output area, `to_page` a whole document for a file.  Nothing in it runs; every text is
+escaped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from ..source.catalogue.page import page
+from ..source.diagnostic import Diagnostic
+from .facts import Change, changes, facts, signature, verdict
+from .markup import (
+    EDGE,
+    MONO,
+    badge,
+    code,
+    diagnostic,
+    dim,
+    div,
+    escape,
+    fold,
+    listing,
+    pairs,
+    sentence,
+    span,
+    tag,
+)
+
+# A notebook keeps its outputs: long stages are cut there, and whole in the page.
+LINES_IN_NOTEBOOK = 300
+ITEMS_OF_A_LOOP = 24
+CHILDREN_OF_A_TURN = 12
+
+PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>
+:root {{ color-scheme: light dark; }}
+body {{ background: #fff; color: #1b1f24; font: 14px/1.5 system-ui, sans-serif; }}
+body {{ margin: 24px auto; max-width: 1100px; padding: 0 16px; }}
+summary:focus-visible {{ outline: 2px solid currentColor; outline-offset: 2px; }}
+@media (prefers-color-scheme: dark) {{ body {{ background: #14171a; color: #e6e8ea; }} }}
+</style>
+</head>
+<body>
+{body}
+</body>
+</html>
+"""
+
+
+def to_html(subject: Any, *, limit: int | None = LINES_IN_NOTEBOOK) -> str:
+    """The report of a Compilation or of one Kernel, for an output area.
+
+    limit: lines shown of a stage; None for all.
+    """
+    kernels = getattr(subject, "kernels", None)
+    shown = list(kernels.items()) if kernels is not None else [(subject.name, subject)]
+    parts = [_head(subject, [name for name, _ in shown], alone=kernels is None)]
+    parts.append(_diagnostics(subject.text, subject.diagnostics))
+    parts += [_kernel(name, kernel, limit, alone=len(shown) == 1) for name, kernel in shown]
+    box = f"border:1px solid {EDGE};border-radius:8px;margin:8px 0;padding:10px 14px;font-size:13px;line-height:20px"
+    return div("".join(parts), box)
+
+
+def to_page(subject: Any) -> str:
+    """The same as a document of its own, with every line of every stage."""
+    name = subject.text.name if hasattr(subject, "kernels") else subject.name
+    return PAGE.format(title=f"{escape(name)} - tilelang_nb", body=to_html(subject, limit=None))
+
+
+def _head(subject: Any, names: Sequence[str], alone: bool) -> str:
+    place = escape(subject.text.name)
+    what = f"{len(names)} kernels" if len(names) > 1 else "no kernel" if not names else ""
+    device = "simulated device" if subject.target.kind == "sim" else escape(subject.target.kind)
+    words = [place, what, f"{device}, limits of {escape(subject.target.arch)}"]
+    line = badge(*verdict(subject.diagnostics)) + span(dim(" · ".join(filter(None, words))), "margin-left:10px")
+    return div(line, "margin:0 0 4px 0")
+
+
+def _diagnostics(text: Any, found: Sequence[Diagnostic]) -> str:
+    """Each diagnostic once, with what its code means below the first of a code."""
+    explained: set[str] = set()
+    shown = []
+    for one in found:
+        more = "" if one.code in explained else _meaning(one.code)
+        explained.add(one.code)
+        shown.append(diagnostic(text, one, more))
+    return "".join(shown)
+
+
+def _meaning(code_name: str) -> str:
+    about = page(code_name)
+    content = div(sentence(about.meaning.replace("\n", " ")), "margin:2px 0 4px 0;max-width:760px")
+    content += div(dim("This works:"))
+    content += listing(about.good.rstrip("\n").split("\n"))
+    return fold(f"what {escape(about.code)} {dim(escape(about.slug))} means", content, style="margin:4px 0 0 0")
+
+
+def _kernel(name: str, kernel: Any, limit: int | None, alone: bool) -> str:
+    title = tag("b", escape(name), f"{MONO};font-size:14px")
+    sign = "" if alone else " " + badge(*verdict(kernel.diagnostics))
+    parts = [div(f"{title}{dim(code(f'({signature(kernel)})'))}{sign}", "margin:2px 0")]
+    stages = kernel.stages
+    if kernel.program is None:
+        parts.append(div(dim("refused: there is nothing to show of it")))
+    parts.append(_facts(kernel))
+    if stages:
+        parts.append(_stages(stages, limit))
+        parts.append(_unroll(kernel.unroll))
+    parts.append(_run(kernel))
+    style = "margin:6px 0 0 0" if alone else f"margin:10px 0 0 0;padding:8px 0 0 0;border-top:1px solid {EDGE}"
+    return div("".join(parts), style)
+
+
+def _facts(kernel: Any) -> str:
+    known = facts(kernel)
+    rows = pairs((fact.name, escape(fact.value)) for fact in known)
+    details = [fact for fact in known if fact.detail]
+    if details:
+        content = "".join(div(f"{dim(escape(fact.name))} {code(fact.detail)}") for fact in details)
+        rows += fold(dim("where these figures come from"), div(content, "padding:0 0 4px 16px"))
+    return rows
+
+
+def _stages(stages: Sequence[Any], limit: int | None) -> str:
+    changed = sum(bool(stage.changed) for stage in stages[1:])
+    total = sum(stage.milliseconds for stage in stages)
+    heading = f"{tag('b', 'Stages')} {dim(f'{len(stages)}, of which {changed} changed the program; {total:.1f} ms')}"
+    width = max(len(stage.name) for stage in stages)
+    rows = [
+        _stage(stage, change, width, limit, first=not number)
+        for number, (stage, change) in enumerate(zip(stages, changes(stages)))
+    ]
+    return fold(heading, div("".join(rows), "padding:2px 0 2px 16px"), opened=True)
+
+
+def _stage(stage: Any, change: Change, width: int, limit: int | None, first: bool) -> str:
+    lines = stage.text.split("\n")
+    size = f"{len(lines)} line{'s' if len(lines) != 1 else ''}"
+    marked = bool(change.new or change.removed)
+    mark = "●" if stage.changed else "○"
+    note = "no change" if not stage.changed else f"{size}, +{len(change.new)} −{change.removed}" if marked else size
+    column = f"{MONO};font-size:12px;display:inline-block;white-space:pre"
+    summary = span(
+        f"{mark} {escape(stage.name):{width}}",
+        f"{column};min-width:{(width + 2) * 0.62:.1f}em;font-weight:{600 if stage.changed else 400}",
+    )
+    summary += span(escape(note), f"{column};min-width:13em;margin-left:12px")
+    summary += span(f"{stage.milliseconds:7.1f} ms", f"{column};min-width:6em;margin-left:12px") if not first else ""
+    summary += span(dim(sentence(stage.reason)), "margin-left:12px")
+    if not stage.changed:
+        return div(summary, "padding:1px 0 1px 14px")
+    gutter = [_numbers(numbers) for numbers in stage.lines]
+    heading = "left: the line of the cell" + ("" if first else " it comes from") + ("; + is new" if change.new else "")
+    body = listing(lines, gutter, change.new, limit=limit, heading=heading)
+    return fold(summary, body)
+
+
+def _numbers(lines: Iterable[int]) -> str:
+    numbers = list(lines)
+    return "" if not numbers else str(numbers[0]) if len(numbers) == 1 else f"{numbers[0]}-{numbers[-1]}"
+
+
+def _unroll(root: Any) -> str:
+    """The record of compile-time expansion, unless nothing was expanded."""
+    nodes = [child for turn in root.iterations for child in turn.children]
+    if not nodes:
+        return ""
+    content = "".join(_node(node) for node in nodes[:CHILDREN_OF_A_TURN]) + _left_out(len(nodes) - CHILDREN_OF_A_TURN)
+    count = f"{len(nodes)} place{'s' if len(nodes) > 1 else ''} expanded while building"
+    return fold(f"{tag('b', 'Unrolled')} {dim(count)}", div(content, "padding:2px 0 2px 16px"))
+
+
+KINDS = {
+    "for": "loop",
+    "comprehension": "comprehension",
+    "macro": "macro",
+    "unroll": "unrolled loop",
+    "kernel": "kernel",
+}
+
+
+def _node(node: Any) -> str:
+    turns = node.iterations
+    label = f" {code(node.label)}" if node.label else ""
+    place = f"line {node.line}" + (f", defined on line {node.definition_line}" if node.definition_line else "")
+    count = "" if node.kind == "macro" else f": {len(turns)} iteration{'s' if len(turns) != 1 else ''}"
+    summary = f"{escape(KINDS.get(node.kind, node.kind))}{label} {dim(place + count)}"
+    values = [turn.value for turn in turns if turn.value][:ITEMS_OF_A_LOOP]
+    more = len(turns) - len(values) if values else 0
+    content = div(code(", ".join(values) + (f", … {more:,} more" if more else "")), "overflow-x:auto") if values else ""
+    for number, turn in _different(turns)[:CHILDREN_OF_A_TURN]:
+        inner = "".join(_node(child) for child in turn.children[:CHILDREN_OF_A_TURN])
+        inner += _left_out(len(turn.children) - CHILDREN_OF_A_TURN)
+        heading = f"{code(turn.value)} " if turn.value else ""
+        heading += dim(f"and {number - 1:,} more like it") if number > 1 else ""
+        content += div((div(heading) if heading else "") + div(inner, "padding:0 0 0 16px"))
+    content += _left_out(len(_different(turns)) - CHILDREN_OF_A_TURN)
+    return fold(summary, div(content, "padding:0 0 2px 16px")) if content else div(summary, "padding:1px 0 1px 14px")
+
+
+def _different(turns: Sequence[Any]) -> list[tuple[int, Any]]:
+    """The turns that expanded something inside, those of one form once, with how many they are."""
+    found: dict[Any, list[Any]] = {}
+    for turn in turns:
+        if turn.children:
+            found.setdefault(tuple(_form(child) for child in turn.children), []).append(turn)
+    return [(len(alike), alike[0]) for alike in found.values()]
+
+
+def _form(node: Any) -> Any:
+    return (node.kind, node.line, node.label, tuple(tuple(map(_form, turn.children)) for turn in node.iterations))
+
+
+def _left_out(count: int) -> str:
+    return div(dim(f"… {count:,} more")) if count > 0 else ""
+
+
+def _run(kernel: Any) -> str:
+    """What the last launch printed and what the simulated device found in it."""
+    parts = []
+    if kernel.printed:
+        lines = [line.rstrip("\n") for text in kernel.printed for line in text.rstrip("\n").split("\n")]
+        parts.append(
+            fold(
+                f"{tag('b', 'Printed')} {dim(f'{len(lines)} lines')}",
+                listing(lines, limit=LINES_IN_NOTEBOOK),
+                opened=True,
+            )
+        )
+    if kernel.findings:
+        parts.append(div(tag("b", "Found by the simulated device in the last launch"), "margin:6px 0 0 0"))
+        parts.append(_diagnostics(kernel.text, kernel.findings))
+    return "".join(parts)
