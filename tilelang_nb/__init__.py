@@ -56,11 +56,9 @@ announce(
     {
         "text": "tilelang_nb.report",
         "html": "tilelang_nb.report",
-        "page": "tilelang_nb.report",
         "json": "tilelang_nb.report",
         "page": "tilelang_nb.report",
         "stage_text": "tilelang_nb.report",
-        "stage_statements": "tilelang_nb.report",
         "diagnostics_html": "tilelang_nb.report",
         "stage_statements": "tilelang_nb.report",
         "modules": "tilelang_nb.tilelang",

@@ -6,7 +6,7 @@ Importing the package registers these forms by name, which is how the runtime, t
 from __future__ import annotations
 
 from ..source.providers import register
-from .html import to_html, to_page
+from .html import diagnostics_html, to_html, to_page
 from .json import to_json
 from .stage_text import stage_statements, stage_text
 from .text import to_text
@@ -15,7 +15,8 @@ register("text", to_text)
 register("html", to_html)
 register("page", to_page)
 register("json", to_json)
+register("diagnostics_html", diagnostics_html)
 register("stage_text", stage_text)
 register("stage_statements", stage_statements)
 
-__all__ = ["stage_statements", "stage_text", "to_html", "to_json", "to_page", "to_text"]
+__all__ = ["diagnostics_html", "stage_statements", "stage_text", "to_html", "to_json", "to_page", "to_text"]

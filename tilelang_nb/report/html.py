@@ -11,6 +11,7 @@ from typing import Any
 
 from ..source.catalogue.page import page
 from ..source.diagnostic import Diagnostic
+from ..source.render import TextOf
 from .facts import Change, changes, facts, signature, verdict
 from .markup import (
     EDGE,
@@ -28,6 +29,7 @@ from .markup import (
     span,
     tag,
 )
+from .text import device
 
 # A notebook keeps its outputs: long stages are cut there, and whole in the page.
 LINES_IN_NOTEBOOK = 300
@@ -55,16 +57,29 @@ summary:focus-visible {{ outline: 2px solid currentColor; outline-offset: 2px; }
 """
 
 
-def to_html(subject: Any, *, limit: int | None = LINES_IN_NOTEBOOK) -> str:
-    """The report of a Compilation or of one Kernel, for an output area.
+def to_html(
+    subject: Any,
+    show: Sequence[str] = (),
+    *,
+    diagnostics: bool = True,
+    launches: bool = True,
+    limit: int | None = LINES_IN_NOTEBOOK,
+) -> str:
+    """The report of a Compilation or of one Kernel, for an output area; "" for a cell without kernel and diagnostic.
 
-    limit: lines shown of a stage; None for all.
+    show: names of the stages to show; all if empty.  diagnostics: with what was said of the cell.  launches: with what
+    the last launch of each kernel printed and what was found in it.  limit: lines shown of a stage; None for all.
     """
     kernels = getattr(subject, "kernels", None)
     shown = list(kernels.items()) if kernels is not None else [(subject.name, subject)]
-    parts = [_head(subject, [name for name, _ in shown], alone=kernels is None)]
-    parts.append(_diagnostics(subject.text, subject.diagnostics))
-    parts += [_kernel(name, kernel, limit, alone=len(shown) == 1) for name, kernel in shown]
+    if not shown and not (diagnostics and subject.diagnostics):
+        return ""
+    parts = [_head(subject, [name for name, _ in shown])]
+    if diagnostics:
+        parts.append(diagnostics_html(subject.text, subject.diagnostics))
+    for name, kernel in shown:
+        body = _kernel(name, kernel, tuple(show), limit, alone=len(shown) == 1)
+        parts.append(body + (_run(kernel) if launches else ""))
     box = f"border:1px solid {EDGE};border-radius:8px;margin:8px 0;padding:10px 14px;font-size:13px;line-height:20px"
     return div("".join(parts), box)
 
@@ -75,23 +90,21 @@ def to_page(subject: Any) -> str:
     return PAGE.format(title=f"{escape(name)} - tilelang_nb", body=to_html(subject, limit=None))
 
 
-def _head(subject: Any, names: Sequence[str], alone: bool) -> str:
-    place = escape(subject.text.name)
+def _head(subject: Any, names: Sequence[str]) -> str:
     what = f"{len(names)} kernels" if len(names) > 1 else "no kernel" if not names else ""
-    device = "simulated device" if subject.target.kind == "sim" else escape(subject.target.kind)
-    words = [place, what, f"{device}, limits of {escape(subject.target.arch)}"]
+    words = [escape(subject.text.name), what, escape(device(subject.target))]
     line = badge(*verdict(subject.diagnostics)) + span(dim(" · ".join(filter(None, words))), "margin-left:10px")
     return div(line, "margin:0 0 4px 0")
 
 
-def _diagnostics(text: Any, found: Sequence[Diagnostic]) -> str:
-    """Each diagnostic once, with what its code means below the first of a code."""
+def diagnostics_html(text_of: TextOf, found: Sequence[Diagnostic]) -> str:
+    """Diagnostics with carets, and what its code means below the first of a code."""
     explained: set[str] = set()
     shown = []
     for one in found:
         more = "" if one.code in explained else _meaning(one.code)
         explained.add(one.code)
-        shown.append(diagnostic(text, one, more))
+        shown.append(diagnostic(text_of, one, more))
     return "".join(shown)
 
 
@@ -103,18 +116,14 @@ def _meaning(code_name: str) -> str:
     return fold(f"what {escape(about.code)} {dim(escape(about.slug))} means", content, style="margin:4px 0 0 0")
 
 
-def _kernel(name: str, kernel: Any, limit: int | None, alone: bool) -> str:
+def _kernel(name: str, kernel: Any, show: tuple[str, ...], limit: int | None, alone: bool) -> str:
     title = tag("b", escape(name), f"{MONO};font-size:14px")
     sign = "" if alone else " " + badge(*verdict(kernel.diagnostics))
     parts = [div(f"{title}{dim(code(f'({signature(kernel)})'))}{sign}", "margin:2px 0")]
-    stages = kernel.stages
     if kernel.program is None:
         parts.append(div(dim("refused: there is nothing to show of it")))
-    parts.append(_facts(kernel))
-    if stages:
-        parts.append(_stages(stages, limit))
-        parts.append(_unroll(kernel.unroll))
-    parts.append(_run(kernel))
+    else:
+        parts += [_facts(kernel), _stages(kernel.stages, show, limit), _unroll(kernel.unroll)]
     style = "margin:6px 0 0 0" if alone else f"margin:10px 0 0 0;padding:8px 0 0 0;border-top:1px solid {EDGE}"
     return div("".join(parts), style)
 
@@ -129,19 +138,23 @@ def _facts(kernel: Any) -> str:
     return rows
 
 
-def _stages(stages: Sequence[Any], limit: int | None) -> str:
+def _stages(stages: Sequence[Any], show: tuple[str, ...], limit: int | None) -> str:
+    if not stages:
+        return ""
     changed = sum(bool(stage.changed) for stage in stages[1:])
     total = sum(stage.milliseconds for stage in stages)
     heading = f"{tag('b', 'Stages')} {dim(f'{len(stages)}, of which {changed} changed the program; {total:.1f} ms')}"
     width = max(len(stage.name) for stage in stages)
     rows = [
-        _stage(stage, change, width, limit, first=not number)
-        for number, (stage, change) in enumerate(zip(stages, changes(stages)))
+        _stage(stage, change, width, limit)
+        for stage, change in zip(stages, changes(stages))
+        if not show or stage.name in show
     ]
     return fold(heading, div("".join(rows), "padding:2px 0 2px 16px"), opened=True)
 
 
-def _stage(stage: Any, change: Change, width: int, limit: int | None, first: bool) -> str:
+def _stage(stage: Any, change: Change, width: int, limit: int | None) -> str:
+    first = stage.name == "source"
     lines = stage.text.split("\n")
     size = f"{len(lines)} line{'s' if len(lines) != 1 else ''}"
     marked = bool(change.new or change.removed)
@@ -237,5 +250,5 @@ def _run(kernel: Any) -> str:
         )
     if kernel.findings:
         parts.append(div(tag("b", "Found by the simulated device in the last launch"), "margin:6px 0 0 0"))
-        parts.append(_diagnostics(kernel.text, kernel.findings))
+        parts.append(diagnostics_html(kernel.text, kernel.findings))
     return "".join(parts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 from ..lowering.printed import PrintedLine, printed_lines
@@ -31,7 +32,8 @@ def stage_statements(module: Any, statement_spans: Sequence[Any]) -> list[int | 
     return [numbers.get(line.origin) if line.origin is not None else None for line in _lines(module)]
 
 
-def _lines(module: Any) -> list[PrintedLine]:
+@lru_cache(maxsize=128)  # text, HTML and JSON of one cell ask for the same stages; modules never change
+def _lines(module: Any) -> tuple[PrintedLine, ...]:
     lines: list[PrintedLine] = []
     for _, function in sorted(module.functions.items(), key=lambda item: item[0].name_hint):
         printed = _printed(function)
@@ -41,7 +43,7 @@ def _lines(module: Any) -> list[PrintedLine]:
             for text, line in zip(readable(line.text for line in printed), printed)
             for part in _wrapped(text)
         ]
-    return lines
+    return tuple(lines)
 
 
 def _printed(function: Any) -> list[PrintedLine]:

@@ -1,49 +1,49 @@
-"""A report as plain text: the diagnostics, then per kernel its facts and the table of its stages."""
+"""A report as plain text: the diagnostics, then per kernel its facts and a line for each of its stages."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..source.render import render
 from .facts import changes, facts, signature, verdict
 
 
-def to_text(subject: Any, show: Iterable[str] = ()) -> str:
-    """The report of a Compilation or of one Kernel.
+def to_text(subject: Any, show: Sequence[str] = (), *, diagnostics: bool = True, launches: bool = True) -> str:
+    """The report of a Compilation or of one Kernel; "" for a cell that has no kernel and nothing wrong.
 
-    show: names of stages whose text follows the table.
+    show: names of stages whose text is given in full.  diagnostics: with what was said of the cell.  launches: with
+    what the last launch of each kernel printed and what was found in it.
     """
     kernels = getattr(subject, "kernels", None)
-    blocks = [render(subject.text, subject.diagnostics).rstrip("\n")]
-    shown = kernels.values() if kernels is not None else [subject]
-    blocks += ["\n".join(_kernel(kernel, tuple(show))) for kernel in shown]
-    if kernels is not None and not any(blocks):
-        blocks = [f"{subject.text.name}: no kernel"]
-    return "\n\n".join(block for block in blocks if block) + "\n"
+    blocks = [render(subject.text, subject.diagnostics).rstrip("\n")] if diagnostics else []
+    for name, kernel in kernels.items() if kernels is not None else [(subject.name, subject)]:
+        blocks.append("\n".join(_summary(name, kernel)))
+        blocks += [f"--- {name}: {stage.name}\n{stage.text}" for stage in kernel.stages if stage.name in show]
+        if launches and kernel.printed:
+            blocks.append("\n".join(line.rstrip("\n") for line in kernel.printed))
+        if launches and kernel.findings:
+            blocks.append(render(kernel.text, kernel.findings).rstrip("\n"))
+    return "\n\n".join(block for block in blocks if block) + ("\n" if any(blocks) else "")
 
 
-def _kernel(kernel: Any, show: tuple[str, ...]) -> Iterator[str]:
-    yield f"kernel {kernel.name}({signature(kernel)}): {verdict(kernel.diagnostics)[1]}, {_device(kernel.target)}"
+def _summary(name: str, kernel: Any) -> Iterator[str]:
+    yield f"{name}({signature(kernel)}): {verdict(kernel.diagnostics)[1]}"
+    if kernel.program is None:
+        return
+    yield f"  {device(kernel.target)}"
     for fact in facts(kernel):
-        yield f"  {fact.name}: {fact.value}" + (f" ({fact.detail})" if fact.detail else "")
+        yield f"  {fact.name}: {fact.value}"
     stages = kernel.stages
-    if stages:
-        width = max(len(stage.name) for stage in stages)
-        for stage, change in zip(stages, changes(stages)):
-            lines = len(stage.text.split("\n"))
-            marks = f"+{len(change.new)} -{change.removed}" if change.new or change.removed else ""
-            marks = marks if stage.changed else "unchanged"
-            yield f"  {stage.name:{width}}  {lines:5} lines  {marks:>12}  {stage.milliseconds:7.1f} ms  {stage.reason}"
-    for stage in stages:
-        if stage.name in show:
-            yield f"\n--- {stage.name}\n{stage.text}"
-    if kernel.printed:
-        yield "  printed:"
-        yield from (f"    {line.rstrip()}" for line in kernel.printed)
-    if kernel.findings:
-        yield "\n" + render(kernel.text, kernel.findings).rstrip("\n")
+    width = max((len(stage.name) for stage in stages), default=0)
+    for stage, change in zip(stages, changes(stages)):
+        size = f"{len(stage.spans):,} lines"
+        marks = f"+{len(change.new)} -{change.removed}" if change.new or change.removed else ""
+        marks = marks if stage.changed else "no change"
+        time = "" if stage.name == "source" else f"{stage.milliseconds:.1f} ms"
+        yield f"  {stage.name:{width}}  {size:>12}  {marks:>12}  {time:>10}".rstrip()
 
 
-def _device(target: Any) -> str:
-    return f"simulated device with the limits of {target.arch}" if target.kind == "sim" else str(target)
+def device(target: Any) -> str:
+    """What the kernel is compiled for, in words that leave no doubt about a simulation."""
+    return f"simulated device, limits of {target.arch}; not timed" if target.kind == "sim" else str(target)

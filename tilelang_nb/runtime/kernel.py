@@ -281,11 +281,12 @@ class Kernel:
         return views.view("text")(self)
 
     def to_html(self, path: Any = None) -> str:
-        """The kernel's report as HTML, also written to `path` if that is given."""
-        page = views.view("html")(self)
-        if path is not None:
-            with open(path, "w", encoding="utf-8") as file:
-                file.write(page)
+        """The kernel's report as HTML for an output area; with `path`, a document of its own is written there."""
+        if path is None:
+            return views.view("html")(self)
+        page = views.view("page")(self)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(page)
         return page
 
     # -- upstream's names
