@@ -1,0 +1,213 @@
+"""plan-shared-memory: all shared tiles of a launch in one arena.
+
+Before: an AllocBuffer per tile. After: one byte array at the start of the launch, and every tile a view
+(DeclBuffer) at its offset. Tiles that are never alive at the same time share space. A tile is alive from its first
+to its last access in the order of the text; a loop that uses it keeps it alive throughout, unless the tile was
+allocated inside. Threads of different `T.ws` groups run at the same time, so what they use is alive together.
+mbarriers have space of their own.
+
+The arena is limited by the architecture: TL209.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import tvm
+import tvm_ffi
+from tvm import tirx as tir
+
+from tilelang_nb.source import catalogue as say
+
+from .barriers import WARP_GROUPS
+from .context import SHARED, LaunchContext, SharedBuffer
+from .rewrite import map_children, nothing, scope, sequence, substitute, with_body
+
+MBARRIER = "shared.barrier"
+# Bytes of shared memory that one block may have, by compute capability.
+LIMITS = {70: 98304, 72: 98304, 75: 65536, 80: 166912, 86: 101376, 87: 166912, 89: 101376, 90: 232448, 120: 101376}
+_TILE_ALIGNMENT = 128
+_SMALL = 1024  # bytes; sharing a smaller tile saves less than the barriers it costs
+
+
+@dataclass
+class _Tile:
+    buffer: Any
+    span: Any
+    bytes: int
+    begin: int = -1  # positions in the order of statements
+    end: int = -1
+    offset: int = 0
+
+    @property
+    def alignment(self) -> int:
+        return _TILE_ALIGNMENT if self.bytes >= _TILE_ALIGNMENT else 16
+
+    def use(self, begin: int, end: int) -> None:
+        self.begin = begin if self.begin < 0 else min(self.begin, begin)
+        self.end = max(self.end, end)
+
+
+def plan_shared_memory(func: tir.PrimFunc, launch: LaunchContext) -> tir.PrimFunc:
+    """The stage.  `launch.facts["shared_memory"]` gets the SharedBuffers."""
+    lifetimes = _Lifetimes(func.body)
+    tiles = [tile for tile in lifetimes.tiles.values() if tile.begin >= 0]
+    if not lifetimes.tiles:
+        return func
+    limit = shared_memory_limit(launch.arch)
+    size = _place(tiles, lifetimes, share_small=False)
+    if size > limit:
+        size = _place(tiles, lifetimes, share_small=True)
+    launch.facts["shared_memory"] = tuple(SharedBuffer(tile.buffer.name, tile.offset, tile.bytes) for tile in tiles)
+    if size > limit:
+        _report(tiles, size, limit, launch)
+        return func
+    return func.with_body(_with_arena(func.body, tiles, lifetimes.tiles, size, launch))
+
+
+def shared_memory_limit(arch: str) -> int:
+    """Bytes that one block may have on an architecture such as "sm_90a"."""
+    found = re.search(r"\d+", arch)
+    capability = int(found.group()) if found else 90
+    known = [key for key in LIMITS if key <= capability]
+    return LIMITS[capability] if capability in LIMITS else LIMITS[max(known)] if known else 49152
+
+
+class _Lifetimes:
+    """Where each shared tile is used, as positions in the order of the text."""
+
+    def __init__(self, body: tir.Stmt):
+        self.tiles: dict[Any, _Tile] = {}
+        self.position = 0
+        self.uses: list[set[Any]] = []  # of the loops around, innermost last
+        self.signals = False  # mbarriers: threads are not in step, every tile is alive throughout
+        self.groups: list[tuple[int, int, set[Any]]] = []
+        self._handlers = [(tvm.ir.Var, self._variable), (tvm.ir.Call, self._call)]
+        self._statement(body)
+        if self.groups:
+            begin, end = self.groups[0][0], self.groups[-1][1]
+            for buffer in set().union(*(used for _, _, used in self.groups)):
+                self.tiles[buffer].use(begin, end)
+
+    def _variable(self, variable: Any) -> None:
+        tile = self.tiles.get(variable)
+        if tile is not None:
+            tile.use(self.position, self.position)
+            for used in self.uses:
+                used.add(variable)
+
+    def _call(self, call: Any) -> None:
+        if getattr(call.op, "name", "") == "tirx.cuda.mbarrier_wait":
+            self.signals = True
+
+    def _within(self, *parts: Any) -> tuple[int, int, set[Any]]:
+        """Walk parts of a loop; positions of its start and end, and the tiles it uses."""
+        begin, allocated = self.position, set(self.tiles)
+        self.uses.append(set())
+        for part in parts:
+            self._part(part)
+        return begin, self.position, self.uses.pop() & allocated
+
+    def _part(self, node: Any) -> None:
+        if isinstance(node, tir.Stmt):
+            self._statement(node)
+        elif self.tiles:
+            tvm_ffi.structural_walk(node, self._handlers)
+
+    def _statement(self, node: Any) -> None:
+        self.position += 1
+        if isinstance(node, tir.SeqStmt):
+            for child in node.seq:
+                self._statement(child)
+        elif isinstance(node, tir.AllocBuffer):
+            if scope(node.buffer).startswith("shared"):
+                count = math.prod(int(extent) for extent in node.buffer.ty.shape)
+                size = max(1, -(-tvm.DataType(str(node.buffer.ty.dtype)).bits // 8)) * count
+                self.tiles[node.buffer] = _Tile(node.buffer, node.span, size)
+        elif isinstance(node, tir.For | tir.While):
+            parts = (node.min, node.extent) if isinstance(node, tir.For) else (node.condition,)
+            begin, end, used = self._within(*parts, node.body)
+            for buffer in used:
+                self.tiles[buffer].use(begin, end)
+        elif isinstance(node, tir.IfThenElse):
+            for part in (node.condition, node.then_case, node.else_case):
+                if part is not None:
+                    self._part(part)
+        elif isinstance(node, tir.AttrStmt):
+            if node.attr_key == WARP_GROUPS:
+                self.groups.append(self._within(node.body))
+            else:
+                self._statement(node.body)
+        elif self.tiles:
+            tvm_ffi.structural_walk(node, self._handlers)
+
+
+def _place(tiles: list[_Tile], lifetimes: _Lifetimes, share_small: bool) -> int:
+    """Gives every tile its offset, the biggest first, at the lowest place free while it lives; size of the arena."""
+    placed: list[_Tile] = []
+    always = (0, lifetimes.position)
+
+    def life(tile: _Tile) -> tuple[int, int]:
+        if lifetimes.signals or (tile.bytes < _SMALL and not share_small):
+            return always
+        return tile.begin, tile.end
+
+    ordinary = [tile for tile in tiles if scope(tile.buffer) != MBARRIER]
+    for tile in sorted(ordinary, key=lambda tile: -tile.bytes):
+        begin, end = life(tile)
+        taken = sorted(
+            (other.offset, other.offset + other.bytes)
+            for other in placed
+            if life(other)[0] <= end and begin <= life(other)[1]
+        )
+        tile.offset = 0
+        for low, high in taken:
+            if tile.offset + tile.bytes <= low:
+                break
+            tile.offset = max(tile.offset, -(-high // tile.alignment) * tile.alignment)
+        placed.append(tile)
+    size = max((tile.offset + tile.bytes for tile in placed), default=0)
+    for tile in tiles:
+        if scope(tile.buffer) == MBARRIER:
+            tile.offset = -(-size // 16) * 16
+            size = tile.offset + tile.bytes
+    return -(-size // 16) * 16
+
+
+def _report(tiles: list[_Tile], size: int, limit: int, launch: LaunchContext) -> None:
+    biggest = sorted(tiles, key=lambda tile: -tile.bytes)[:3]
+    names = ", ".join(f"`{tile.buffer.name}` {tile.bytes}" for tile in biggest)
+    message = say.SharedMemoryExceeded(needed=str(size), arch=launch.arch, available=str(limit), biggest=names)
+    launch.report(message, biggest[0].span)
+
+
+def _with_arena(
+    body: tir.Stmt, tiles: list[_Tile], allocated: dict[Any, _Tile], size: int, launch: LaunchContext
+) -> tir.Stmt:
+    arena = tir.decl_buffer(
+        (size,), "uint8", launch.fresh("arena"), scope=SHARED, layout=None, data_alignment=_TILE_ALIGNMENT
+    )
+    views: dict[Any, Any] = {}
+    declarations = [tir.AllocBuffer(arena, None, max(tiles, key=lambda tile: tile.bytes).span)] if tiles else []
+    for tile in tiles:
+        view = tile.buffer
+        if scope(view) != SHARED:
+            view = tir.decl_buffer(list(view.ty.shape), str(view.ty.dtype), view.name, scope=SHARED, layout=None)
+            views[tile.buffer] = view
+        data = tir.ptr_byte_offset(tir.buffer_data(arena), tile.offset, str(view.ty.dtype))
+        declarations.append(tir.DeclBuffer(view, data=data, span=tile.span))
+
+    def without_allocations(node: Any) -> Any:
+        if isinstance(node, tir.AllocBuffer) and node.buffer in allocated:
+            return nothing(node.span)
+        return map_children(node, without_allocations)
+
+    def inside(node: Any) -> Any:
+        if isinstance(node, tir.AttrStmt) and node.attr_key == "thread_extent":
+            return with_body(node, inside(node.body))
+        return sequence([*declarations, substitute(without_allocations(node), views)])
+
+    return inside(body)
