@@ -36,7 +36,7 @@ $(VENV)/.dev: pyproject.toml | $(BIN)/python
 
 demo: $(VENV)/.notebook
 	@mkdir -p demo
-	$(BIN)/python -m nbconvert --log-level=WARN --to html --execute --ExecutePreprocessor.timeout=600 --output-dir demo $(NOTEBOOK)
+	$(BIN)/python -m nbconvert --log-level=ERROR --to html --execute --ExecutePreprocessor.extra_arguments=--log-level=ERROR --ExecutePreprocessor.timeout=600 --output-dir demo $(NOTEBOOK)
 	@echo "The notebook ran. Its page: $(CURDIR)/$(PAGE)"
 
 test: $(VENV)/.dev

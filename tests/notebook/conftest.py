@@ -53,9 +53,12 @@ class LiveKernel:
         self.setup = setup
 
     def __enter__(self) -> LiveKernel:
-        self.manager = KernelManager(kernel_name="python3", transport="ipc")
+        self.manager = KernelManager(kernel_name="python3")
         paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
-        self.manager.start_kernel(env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))})
+        self.manager.start_kernel(
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
+            extra_arguments=["--log-level=ERROR"],
+        )
         self.client = self.manager.blocking_client()
         self.client.start_channels()
         self.client.wait_for_ready(timeout=60)

@@ -12,7 +12,9 @@ import tilelang_nb
 from tilelang_nb.source.render import render
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-CELL = re.compile(r"```python\n%%tilelang[^\n]*\n(?P<body>.*?)```\s*\n```text(?P<kind>[^\n]*)\n(?P<said>.*?)```", re.DOTALL)
+CELL = re.compile(
+    r"```python\n%%tilelang[^\n]*\n(?P<body>.*?)```\s*\n```text(?P<kind>[^\n]*)\n(?P<said>.*?)```", re.DOTALL
+)
 CELLS = list(CELL.finditer(README))
 
 
