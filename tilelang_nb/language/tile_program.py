@@ -1,15 +1,21 @@
 """The tile program: which calls stand for tile operations, how they are written into the IR and how they are read back.
 
-A tile program is a `tirx.PrimFunc` made of ordinary statements (loops, ifs, stores, allocations) and tile operations.  A tile
-operation is `Evaluate(call_extern("void", "tl.<name>", operand, ...))` with its operands in the order of `SIGNATURES`; an
-operation with a result is the value of a `Bind`.  A region operand is `call_extern("handle", "tl.region", buffer[begin...],
+A tile program is a `tirx.PrimFunc` made of ordinary statements (loops, ifs, stores, allocations) and tile operations.
+A tile
+operation is `Evaluate(call_extern("void", "tl.<name>", operand, ...))` with its operands in the order of `SIGNATURES`;
+an
+operation with a result is the value of a `Bind`.  A region operand is `call_extern("handle", "tl.region",
+buffer[begin...],
 extent...)`.  `read` turns a call back into a `TileCall` with named operands.
 
-Memory scopes of a tile program: "global", "shared.dyn" (`alloc_shared`), "local.fragment" (one logical tile over all threads of
+Memory scopes of a tile program: "global", "shared.dyn" (`alloc_shared`), "local.fragment" (one logical tile over all
+threads of
 the block), "local" (per-thread array), "local.var" (per-thread scalar, shape (1,)), "shared.barrier" (mbarriers).
 
-Loops: `ForKind.PARALLEL` is `T.Parallel` (several dimensions are directly nested loops), SERIAL, UNROLLED, VECTORIZED; the options
-of a loop are annotations `tl.<option>` (`tl.num_stages` marks `T.Pipelined`).  `AttrStmt(IterVar, "thread_extent", extent)` binds
+Loops: `ForKind.PARALLEL` is `T.Parallel` (several dimensions are directly nested loops), SERIAL, UNROLLED, VECTORIZED;
+the options
+of a loop are annotations `tl.<option>` (`tl.num_stages` marks `T.Pipelined`).
+`AttrStmt(IterVar, "thread_extent", extent)` binds
 `blockIdx.*` and `threadIdx.*` around the body of a launch; `AttrStmt(0, "tl.warp_groups", "0,1")` is `T.ws(0, 1)`.
 """
 
@@ -29,7 +35,8 @@ SIGNATURES: dict[str, tuple[str, ...]] = {
     "async_copy": ("source", "target", "coalesced_width?"),
     "fill": ("target", "value"),
     "transpose": ("source", "target"),
-    # matrix multiply-accumulate: C (+)= op(A) @ op(B); clear_accum is a boolean expression, policy "square" | "full_row" | "full_col"
+    # matrix multiply-accumulate: C (+)= op(A) @ op(B); clear_accum is a boolean expression,
+    # policy "square" | "full_row" | "full_col"
     "gemm": ("a", "b", "c", "transpose_a", "transpose_b", "clear_accum", "policy"),
     # operation: sum max min abssum absmax bitand bitor bitxor any all
     "reduce": ("operation", "source", "target", "dim", "clear", "nan_propagate"),
@@ -39,11 +46,12 @@ SIGNATURES: dict[str, tuple[str, ...]] = {
     "reducer": ("buffer", "operation", "replication"),
     "finalize_reducer": ("buffer", "target?"),
     # operation: add max min and or xor exchange.  On whole regions; value is a region or a scalar expression
-    "atomic_region": ("operation", "target", "value"),
-    # one element; `target` is a region of extent 1 everywhere.  Its value is the old content: written as Bind(old, call) always
-    "atomic_element": ("operation", "target", "value"),
-    "atomic_load": ("target",),
-    "atomic_store": ("target", "value"),
+    "atomic_region": ("operation", "target", "value", "memory_order?"),
+    # one element; `target` is a region of extent 1 everywhere.  Its value is the old content: written as
+    # Bind(old, call) always
+    "atomic_element": ("operation", "target", "value", "memory_order?"),
+    "atomic_load": ("target", "memory_order?"),
+    "atomic_store": ("target", "value", "memory_order?"),
     # checks and output
     "print": ("message", "value?"),
     "device_assert": ("condition", "message"),

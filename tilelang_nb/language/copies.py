@@ -1,0 +1,263 @@
+"""Moving tiles: `T.copy`, `T.async_copy`, `T.fill`, `T.clear`, `T.transpose`.
+
+An element as an operand of a copy is an origin: `T.copy(A[i, j], tile)` takes its extent from the other side.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..source import catalogue as say
+from .calling import bad_argument, checked_call
+from .operands import (
+    BARRIER,
+    GLOBAL,
+    SHARED,
+    box,
+    boxed,
+    choice,
+    described,
+    element,
+    flag,
+    integer,
+    is_element,
+    same_extents,
+    shape_mismatch,
+    shown,
+    squeezed,
+    stored,
+    unavailable,
+    whole,
+)
+from .promotion import is_float, is_integer
+from .values import Buffer, Region, Value, builder
+
+_POLICIES = ("evict_normal", "evict_first", "evict_last")
+_INSTRUCTIONS = ("tma", "cp_async", "sync")
+
+
+def copy_boxes(source: Any, target: Any, called: str) -> tuple[Region, Region] | None:
+    """The boxes of both sides of a copy, of the same extents up to 1; None where both are single elements.
+
+    TL204 where the shapes differ, TL004 for what is no buffer.
+    """
+    sides = [source, target]
+    for at, side in enumerate(sides):
+        if isinstance(side, Buffer) and side.is_variable:
+            sides[at] = side[(0,)]
+    source, target = sides
+    if isinstance(source, Buffer) and isinstance(target, Buffer):
+        if not same_extents(source.shape, target.shape):
+            shape_mismatch(
+                f"`{called}` from `{source.name}`, shape {shown(source.shape)}, to `{target.name}`, shape {shown(target.shape)}",
+                f"make the shapes equal, or name a region: `{_larger(source, target)}`",
+            )
+        return whole(source), whole(target)
+    if is_element(source) and is_element(target):
+        return None
+    if is_element(source):
+        target = box(target, called, "its target")
+        return _origin(source, target, called), target
+    if is_element(target):
+        source = box(source, called, "its source")
+        return source, _origin(target, source, called)
+    source, target = box(source, called, "its source"), box(target, called, "its target")
+    if not same_extents(squeezed(source.extent), squeezed(target.extent)):
+        shape_mismatch(
+            f"`{called}` from {described(source)}, shape {shown(source.extent)}, to {described(target)}, shape {shown(target.extent)}",
+            "make the extents equal, or give one side as an origin: `A[i, j]`",
+        )
+    return source, target
+
+
+def _larger(source: Buffer, target: Buffer) -> str:
+    big = source if len(source.shape) >= len(target.shape) else target
+    return f"{big.name}[{', '.join(['0'] * len(big.shape))}]"
+
+
+def _origin(value: Value, other: Region, called: str) -> Region:
+    """The box at an origin that has the extents of the other side, aligned at the last dimension."""
+    buffer, index = element(value)
+    extents = other.extent if len(other.extent) <= len(index) else squeezed(other.extent)
+    if len(extents) > len(index):
+        shape_mismatch(
+            f"`{called}` between an origin in `{buffer.name}`, {len(index)} dimension(s), and {described(other)}, shape "
+            f"{shown(other.extent)}",
+            f"give the region of `{buffer.name}` with slices",
+        )
+    return boxed(buffer, index, (1,) * (len(index) - len(extents)) + tuple(extents))
+
+
+def _annotated(called: str, annotations: Any, **options: Any) -> dict[str, Any]:
+    if annotations is not None and not isinstance(annotations, dict):
+        bad_argument(f"`annotations` of `{called}` is {described(annotations)}", "give a dict, or leave it out")
+    return options | {name: value for name, value in (annotations or {}).items() if name in options}
+
+
+def _copy(name: str, called: str, source: Any, target: Any, *options: Any) -> None:
+    boxes = copy_boxes(source, target, called)
+    if boxes is None:
+        buffer, index = element(target)
+        buffer[index] = source
+        return
+    read, written = boxes
+    for side in boxes:
+        if side.memory == BARRIER:
+            bad_argument(f"`{called}` of the barrier `{side.buffer.name}`", "barriers are arrived at and waited for")
+    if is_float(read.dtype) and is_integer(written.dtype):
+        builder().warn(say.ImplicitFloatToInteger(source=read.dtype, buffer=written.buffer.name, dtype=written.dtype))
+    builder().operation(name, read, written, *options)
+
+
+@checked_call
+def copy(
+    src: Any,
+    dst: Any,
+    *,
+    coalesced_width: int | None = None,
+    disable_tma: bool = False,
+    eviction_policy: str | None = None,
+    prefer_instruction: str | None = None,
+    annotations: dict | None = None,
+    loop_layout: Any = None,
+) -> None:
+    """Copies a tile, converting to the target's dtype: `T.copy(A[by * BM, ko * BK], A_shared)`.
+
+    src, dst: buffers, regions, or elements as origins; any memory to any memory.
+    Whole buffers must have equal shapes; regions
+    equal extents, where extents of 1 do not count; an origin takes the extents of the other side, aligned at the last
+    dimension.
+    Two elements are one assignment.  Over the edge of a global buffer loads give 0 (or the annotated safe value),
+    stores are skipped.
+    coalesced_width: the vector width to aim for, in elements.  The other options are hints for the device.
+    Errors: TL204 (shapes, both named), TL004 (operand, option); warning TL212 (float to integer).
+    Source: upstream `tilelang/language/copy_op.py`.
+    """
+    called = "T.copy"
+    options = _annotated(
+        called,
+        annotations,
+        coalesced_width=coalesced_width,
+        disable_tma=disable_tma,
+        eviction_policy=eviction_policy,
+        prefer_instruction=prefer_instruction,
+    )
+    width = options["coalesced_width"]
+    if width is not None:
+        width = integer(width, called, "coalesced_width", 1)
+    if options["eviction_policy"] is not None and not isinstance(options["eviction_policy"], int):
+        choice(options["eviction_policy"], called, "eviction_policy", _POLICIES)
+    if options["prefer_instruction"] is not None:
+        choice(options["prefer_instruction"], called, "prefer_instruction", _INSTRUCTIONS)
+    no_tma = flag(options["disable_tma"], called, "disable_tma")
+    _copy("copy", called, src, dst, width, no_tma)
+
+
+@checked_call
+def async_copy(
+    src: Any, dst: Any, *, coalesced_width: int | None = None, annotations: dict | None = None, loop_layout: Any = None
+) -> None:
+    """Starts a copy from global to shared memory; `T.ptx_wait_group(0)` and a barrier must stand before its use.
+
+    Operands as for `T.copy`; each call is a group of its own for `T.ptx_wait_group`.
+    Errors: TL204 (shapes), TL004 (operand, memory, option); warning TL212.
+    Source: upstream `tilelang/language/copy_op.py`.
+    """
+    called = "T.async_copy"
+    width = _annotated(called, annotations, coalesced_width=coalesced_width)["coalesced_width"]
+    if width is not None:
+        width = integer(width, called, "coalesced_width", 1)
+    boxes = copy_boxes(src, dst, called)
+    if boxes is not None and (boxes[0].memory != GLOBAL or boxes[1].memory != SHARED):
+        bad_argument(f"`{called}` copies from global to shared memory", "use `T.copy` for other memories")
+    _copy("async_copy", called, src, dst, width)
+
+
+@checked_call
+def tma_copy(
+    src: Any,
+    dst: Any,
+    *,
+    barrier: Any = None,
+    cluster_mask: int | None = None,
+    leader_scope_threads: int | None = None,
+    eviction_policy: str | None = None,
+    annotations: dict | None = None,
+) -> None:
+    """A tensor-memory-accelerator copy (sm_90).
+
+    From shared to global memory it is done as `T.copy`, complete when the call returns, so `T.tma_store_wait` has
+    nothing to wait for.
+    From global to shared memory, with a barrier, it is not lowered by this version.
+    Errors: TL302 (a load, a cluster mask), TL204 (shapes), TL004 (operand).
+    Source: upstream `tilelang/language/copy_op.py`.
+    """
+    called = "T.tma_copy"
+    if barrier is not None or cluster_mask is not None:
+        unavailable(
+            "`T.tma_copy` with a barrier is not lowered by this version", "use `T.copy` in a `T.Pipelined` loop"
+        )
+    boxes = copy_boxes(src, dst, called)
+    if boxes is None or boxes[0].memory != SHARED or boxes[1].memory != GLOBAL:
+        unavailable(
+            "`T.tma_copy` into shared memory is not lowered by this version", "use `T.copy` in a `T.Pipelined` loop"
+        )
+    _copy("copy", called, *boxes, None, False)
+
+
+@checked_call
+def fill(buffer: Any, value: Any, annotations: dict | None = None) -> None:
+    """Sets every element of a buffer or region to `value`.
+
+    buffer: a buffer, region or element in any memory.  value: a number or device value, converted to the dtype.
+    Errors: TL135 (a constant that does not fit), TL140 (no number), TL004 (no buffer; another start than the identity
+    for a
+    reducer); warning TL212 (float to integer).  Source: upstream `tilelang/language/fill_op.py`.
+    """
+    _fill("T.fill", buffer, value)
+
+
+def _fill(called: str, buffer: Any, value: Any) -> None:
+    region = box(buffer, called, "its target")
+    if region.memory == BARRIER:
+        bad_argument(f"`{called}` of the barrier `{region.buffer.name}`", "barriers are arrived at and waited for")
+    state = getattr(region.buffer, "reducer", None)
+    if state is not None and state.operation == "sum" and not (isinstance(value, (int, float)) and value == 0):
+        bad_argument(
+            f"every thread would add {described(value)} to the sum in `{region.buffer.name}`",
+            f"give the start once: `T.reducer_init({region.buffer.name}, value)`",
+        )
+    builder().operation("fill", region, stored(value, region.buffer.name, region.dtype))
+
+
+@checked_call
+def clear(buffer: Any, annotations: dict | None = None) -> None:
+    """Sets every element of a buffer or region to 0.
+
+    Errors: TL004 (no buffer).  Source: upstream `tilelang/language/fill_op.py`.
+    """
+    _fill("T.clear", buffer, 0)
+
+
+@checked_call
+def transpose(src: Any, dst: Any, annotations: dict | None = None) -> None:
+    """`dst[j, i] = src[i, j]` for tiles of two dimensions (leading extents of 1 do not count), converting the dtype.
+
+    src, dst: buffers or regions in any memory, not overlapping.
+    Errors: TL204 (shapes), TL004 (operand); warning TL212 (float to integer).  Source: upstream `T.transpose`.
+    """
+    called = "T.transpose"
+    source, target = box(src, called, "its source"), box(dst, called, "its target")
+    for side in (source, target):
+        if len(side.extent) < 2 or any(not isinstance(n, int) or n != 1 for n in side.extent[:-2]):
+            shape_mismatch(
+                f"`{called}` of {described(side)}, shape {shown(side.extent)}", "give tiles of two dimensions"
+            )
+    if not same_extents(source.extent[-2:], tuple(reversed(target.extent[-2:]))):
+        shape_mismatch(
+            f"`{called}` from {described(source)}, shape {shown(source.extent)}, to {described(target)}, shape {shown(target.extent)}",
+            f"give a target of shape {shown(tuple(reversed(source.extent[-2:])))}",
+        )
+    if is_float(source.dtype) and is_integer(target.dtype):
+        builder().warn(say.ImplicitFloatToInteger(source=source.dtype, buffer=target.buffer.name, dtype=target.dtype))
+    builder().operation("transpose", source, target)

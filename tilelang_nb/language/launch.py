@@ -1,0 +1,256 @@
+"""Launches: `with T.Kernel(...)`, warp groups, and the indices of the executing block and thread.
+
+`Kernel`, `ClusterKernel` and `ws` are specifications that the front end interprets; only it opens scopes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from ..source import catalogue as say
+from ..source.diagnostic import Refusal
+from .calling import bad_argument, checked_call
+from .operands import described, integer, launch, unavailable
+from .promotion import is_integer
+from .values import Value, number, simplified
+
+LIMIT_OF_THREADS = 1024
+LIMITS_OF_BLOCK = (1024, 1024, 64)
+WARP_GROUP = 128
+WARP = 32
+
+
+def _bad_launch(problem: str, remedy: str) -> NoReturn:
+    raise Refusal(say.LaunchConfiguration(problem=problem, remedy=remedy))
+
+
+@dataclass(frozen=True, init=False)
+class Kernel:
+    """`with T.Kernel(*blocks, threads=128) as (bx, by)`: one launch; the body runs in every thread of every block.
+
+    blocks: 1 to 3 extents of the grid (x, y, z), integers or device values; 0 blocks do nothing.
+    threads: threads of a block, an integer or up to 3 extents (x, y, z); None is 128.  Their product is 1 to 1024.
+    prelude: CUDA text put before the kernel.  cluster_dims: only clusters of one block.
+    Gives the block index, or a tuple of them for several extents.
+    Errors: TL208 (thread count, grid), TL004 (keywords), TL302 (clusters, prelude).
+    Source: upstream `tilelang/language/kernel.py`.
+    """
+
+    grid: tuple[Any, ...]
+    threads: tuple[int, ...]
+
+    def __init__(self, *blocks: Any, threads: Any = None, prelude: str | None = None, cluster_dims: Any = None):
+        object.__setattr__(self, "grid", _grid(blocks))
+        object.__setattr__(self, "threads", _threads(threads))
+        if prelude:
+            unavailable("a launch with a CUDA prelude", "write the function as a macro: `@T.macro`")
+        _one_block_clusters(cluster_dims)
+
+    @property
+    def num_threads(self) -> int:
+        """Threads of a block."""
+        product = 1
+        for extent in self.threads:
+            product *= extent
+        return product
+
+
+Kernel.__init__ = checked_call(Kernel.__init__, "Kernel")  # type: ignore[method-assign]
+
+
+def _grid(blocks: tuple[Any, ...]) -> tuple[Any, ...]:
+    if len(blocks) == 1 and isinstance(blocks[0], (tuple, list)):
+        blocks = tuple(blocks[0])
+    if not 1 <= len(blocks) <= 3:
+        _bad_launch(
+            f"a grid of {len(blocks)} dimensions; a grid has 1 to 3", "write `T.Kernel(T.ceildiv(N, 128), threads=128)`"
+        )
+    found = []
+    for at, extent in enumerate(blocks):
+        value = simplified(extent)
+        if isinstance(value, Value):
+            if not is_integer(value.dtype):
+                _bad_launch(f"a grid extent is a {value.dtype} value", "round it up: `T.ceildiv(n, block)`")
+        else:
+            value = number(value)
+            if isinstance(value, float):
+                whole = f"`T.ceildiv(n, block)`, which gives {int(-(-value // 1))}" if value == value else "an integer"
+                _bad_launch(f"a grid extent is the float {value}", f"use {whole}")
+            if isinstance(value, bool) or not isinstance(value, int):
+                _bad_launch(f"a grid extent is {described(extent)}", "give integers")
+            limit = 2**31 - 1 if at == 0 else 65535
+            if not 0 <= value <= limit:
+                _bad_launch(f"a grid extent of {value} in {'xyz'[at]}; it has 0 to {limit}", f"use 0..{limit}")
+        found.append(value)
+    return tuple(found)
+
+
+def _threads(threads: Any) -> tuple[int, ...]:
+    given = (128,) if threads is None else tuple(threads) if isinstance(threads, (tuple, list)) else (threads,)
+    if not 1 <= len(given) <= 3:
+        _bad_launch(
+            f"a block of {len(given)} dimensions; a block has 1 to 3", "write `threads=128` or `threads=(32, 4)`"
+        )
+    product, found = 1, []
+    for at, extent in enumerate(given):
+        value = simplified(extent)
+        if isinstance(value, Value):
+            _bad_launch("a thread count known only when the kernel runs", "give a constant, such as `threads=128`")
+        value = number(value)
+        if isinstance(value, bool) or not isinstance(value, int):
+            _bad_launch(f"`threads` is {described(extent)}", "give an integer, such as `threads=128`")
+        if not 1 <= value <= LIMITS_OF_BLOCK[at]:
+            limit = LIMITS_OF_BLOCK[at]
+            where = "" if len(given) == 1 else f" in {'xyz'[at]}"
+            _bad_launch(f"`threads={value}`{where}; a block has 1 to {limit} threads{where}", "choose 128")
+        product *= value
+        found.append(value)
+    if product > LIMIT_OF_THREADS:
+        _bad_launch(
+            f"`threads={tuple(found)}` makes {product} threads; a block has 1 to {LIMIT_OF_THREADS}", "choose 128"
+        )
+    return tuple(found)
+
+
+def _one_block_clusters(cluster_dims: Any) -> None:
+    if cluster_dims is None:
+        return
+    given = tuple(cluster_dims) if isinstance(cluster_dims, (tuple, list)) else (cluster_dims,)
+    if any(integer(extent, "T.Kernel", "cluster_dims", 1) != 1 for extent in given):
+        unavailable("thread block clusters are not lowered by this version", "leave `cluster_dims` out")
+
+
+@checked_call
+def ClusterKernel(*blocks: Any, cluster_dims: Any, threads: Any = None, prelude: str | None = None) -> Kernel:
+    """`with T.ClusterKernel(*blocks, cluster_dims=...)`: a launch in clusters of blocks (sm_90).
+
+    Clusters of one block are an ordinary launch.  Errors: TL302 for larger ones; else as `T.Kernel` (TL208, TL004).
+    Source: upstream `tilelang/cuda/language/cluster.py`.
+    """
+    return Kernel(*blocks, threads=threads, prelude=prelude, cluster_dims=cluster_dims)
+
+
+@dataclass(frozen=True, init=False)
+class ws:
+    """`with T.ws(0)`, `with T.ws(1, 2)`: the statements run in these warp groups only; group g is threads 128g to 128g
+    + 127.
+
+    groups: compile-time integers from 0; what lies beyond the block selects nothing.
+    Errors: TL004 (none given, negative, known only at run time), TL208 outside a launch.
+    Source: upstream `tilelang/cuda/language/warpgroup.py`.
+    """
+
+    groups: tuple[int, ...]
+
+    def __init__(self, *warp_group_idx: Any):
+        if not warp_group_idx:
+            bad_argument("`T.ws` needs the warp groups", "write `with T.ws(0):`")
+        found = [integer(group, "T.ws", "warp_group_idx", 0) for group in warp_group_idx]
+        object.__setattr__(self, "groups", tuple(dict.fromkeys(found)))
+
+
+ws.__init__ = checked_call(ws.__init__, "ws")  # type: ignore[method-assign]
+WarpSpecialize = ws
+
+
+def thread_index() -> Value:
+    """The index of the executing thread in its block, x fastest; TL208 outside a launch."""
+    linear: Any = 0
+    stride = 1
+    for var, extent in launch().threads:
+        term = Value(var, "int32")
+        linear = linear + (term * stride if stride != 1 else term)
+        stride *= int(extent)
+    return linear if isinstance(linear, Value) else Value(_zero(), "int32")
+
+
+def _zero() -> Any:
+    from .values import constant
+
+    return constant(0, "int32")
+
+
+def thread_count() -> int:
+    """Threads of a block; TL208 outside a launch."""
+    product = 1
+    for _, extent in launch().threads:
+        product *= int(extent)
+    return product
+
+
+def _binding(axes: Any, dim: Any, called: str) -> Any:
+    at = integer(dim, called, "dim", 0, 2)
+    return Value(axes[at][0], "int32") if at < len(axes) else 0
+
+
+def _extent(axes: Any, dim: Any, called: str) -> Any:
+    at = integer(dim, called, "dim", 0, 2)
+    if at >= len(axes):
+        return 1
+    extent = axes[at][1]
+    return extent if isinstance(extent, (int, Value)) else simplified(Value(extent, "int32"))
+
+
+@checked_call
+def get_thread_binding(dim: int = 0) -> Any:
+    """The index of the executing thread in its block along x (0), y (1) or z (2); int32, 0 for a dimension not given.
+
+    Errors: TL208 outside a launch, TL004 (dim).  Source: upstream `tilelang/language/kernel.py`; CUDA's `threadIdx`.
+    """
+    return _binding(launch().threads, dim, "T.get_thread_binding")
+
+
+@checked_call
+def get_thread_bindings() -> tuple[Any, ...]:
+    """The thread indices along x, y and z.  Errors: TL208 outside a launch.  Source: as `T.get_thread_binding`."""
+    axes = launch().threads
+    return tuple([_binding(axes, dim, "T.get_thread_bindings") for dim in range(3)])
+
+
+@checked_call
+def get_block_binding(dim: int = 0) -> Any:
+    """The index of the executing block along x (0), y (1) or z (2); int32, 0 for a dimension not given.
+
+    Errors: TL208 outside a launch, TL004 (dim).  Source: upstream `tilelang/language/kernel.py`; CUDA's `blockIdx`.
+    """
+    return _binding(launch().blocks, dim, "T.get_block_binding")
+
+
+@checked_call
+def get_block_bindings() -> tuple[Any, ...]:
+    """The block indices, one per dimension of the grid.
+
+    Errors: TL208 outside a launch.  Source: as `T.get_block_binding`.
+    """
+    return tuple([Value(var, "int32") for var, _ in launch().blocks])
+
+
+@checked_call
+def get_thread_extent(dim: int = 0) -> Any:
+    """Threads of a block along x (0), y (1) or z (2); a Python int.
+
+    Errors: TL208 outside a launch, TL004 (dim).  Source: CUDA's `blockDim`.
+    """
+    return _extent(launch().threads, dim, "T.get_thread_extent")
+
+
+@checked_call
+def get_thread_extents() -> tuple[Any, ...]:
+    """Threads of a block along x, y and z.  Errors: TL208 outside a launch.  Source: CUDA's `blockDim`."""
+    return tuple([_extent(launch().threads, dim, "T.get_thread_extents") for dim in range(3)])
+
+
+@checked_call
+def get_block_extent(dim: int = 0) -> Any:
+    """Blocks of the grid along x (0), y (1) or z (2); an int, or a device value where the grid is symbolic.
+
+    Errors: TL208 outside a launch, TL004 (dim).  Source: CUDA's `gridDim`.
+    """
+    return _extent(launch().blocks, dim, "T.get_block_extent")
+
+
+@checked_call
+def get_block_extents() -> tuple[Any, ...]:
+    """Blocks of the grid along x, y and z.  Errors: TL208 outside a launch.  Source: CUDA's `gridDim`."""
+    return tuple([_extent(launch().blocks, dim, "T.get_block_extents") for dim in range(3)])

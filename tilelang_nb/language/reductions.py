@@ -1,0 +1,376 @@
+"""Reductions along a dimension of a tile, scans, reducers, and `T.any_of` / `T.all_of`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tvm import tirx as tir
+
+from .allocation import ReducerState
+from .calling import bad_argument, checked_call
+from .integers import infinity, integer_range, max_value, min_value
+from .operands import (
+    FRAGMENT,
+    GLOBAL,
+    LOCAL,
+    SHARED,
+    VARIABLE,
+    axis,
+    box,
+    choice,
+    described,
+    dtype_mismatch,
+    element,
+    flag,
+    integer,
+    is_element,
+    require_memory,
+    same_extents,
+    shape_mismatch,
+    shown,
+    stored,
+)
+from .promotion import cast, is_float
+from .selection import max_of, min_of
+from .values import Value, builder, constant
+
+KINDS = ("sum", "max", "min", "abssum", "absmax", "bitand", "bitor", "bitxor")
+_TILES = (FRAGMENT, SHARED, LOCAL, VARIABLE)
+_TO_TILE = "copy it into a tile first, with `T.copy`"
+
+
+def _reduce(
+    called: str, kind: str, source: Any, target: Any, dim: Any, clear: Any, batch: Any, nan_propagate: Any
+) -> None:
+    read, written = box(source, called, "its source"), box(target, called, "its result")
+    require_memory(read, _TILES, called, "its source", _TO_TILE)
+    require_memory(written, _TILES, called, "its result", "reduce into a fragment and copy it out")
+    rank = len(read.extent)
+    along = axis(dim, rank, called)
+    integer(batch, called, "batch", 1)
+    kept = (*read.extent[:along], *read.extent[along + 1 :])
+    with_one = (*read.extent[:along], 1, *read.extent[along + 1 :])
+    accepted = [kept, with_one] + ([(1,)] if rank == 1 else [])
+    if not any(same_extents(written.extent, shape) for shape in accepted):
+        shape_mismatch(
+            f"`{called}` of {described(source)}, shape {shown(read.extent)}, along dimension {along} gives {shown(kept)}; "
+            f"{described(target)} has shape {shown(written.extent)}",
+            f"give a result of shape {shown(kept if rank > 1 else (1,))}",
+        )
+    _check_reduced_dtypes(called, kind, read, written)
+    propagate = True if nan_propagate is None else flag(nan_propagate, called, "nan_propagate")
+    builder().operation("reduce", kind, read, written, along, flag(clear, called, "clear"), propagate)
+
+
+def _check_reduced_dtypes(called: str, kind: str, read: Any, written: Any) -> None:
+    source, target = read.dtype, written.dtype
+    if kind.startswith("bit") and (is_float(source) or is_float(target)):
+        dtype_mismatch(f"`{called}` of {source} into {target}", "bit operations need an integer dtype")
+    if is_float(source) and not is_float(target):
+        dtype_mismatch(f"`{called}` of {source} into {target}", f'give a result of dtype "{source}"')
+
+
+@checked_call
+def reduce(
+    buffer: Any,
+    out: Any,
+    reduce_type: str,
+    dim: int,
+    clear: bool = True,
+    batch: int = 1,
+    nan_propagate: bool | None = None,
+    annotations: dict | None = None,
+) -> None:
+    """Reduces a tile along `dim` into `out` by the operation named `reduce_type`; `T.reduce_sum` and its like are
+    clearer.
+
+    reduce_type: "sum", "max", "min", "abssum", "absmax", "bitand", "bitor" or "bitxor".  Everything else as there.
+    Errors: TL004, TL204, TL205.  Source: upstream `tilelang/language/reduce_op.py`.
+    """
+    kind = choice(reduce_type, "T.reduce", "reduce_type", KINDS)
+    _reduce("T.reduce", kind, buffer, out, dim, clear, batch, nan_propagate)
+
+
+_DOCUMENT = """{meaning}
+
+    buffer: a tile in a fragment, shared or local memory, shape [X, d, Y].
+    out: a tile of shape [X, Y] or [X, 1, Y], likewise.
+    dim: the dimension d; negative ones count from the end.  clear: False combines with what `out` holds.
+    batch: a hint.{nan}
+    Errors: TL204 (shape of `out`, both shapes named), TL205 (dtypes), TL004 (dim, memory, option).
+    Source: upstream `tilelang/language/reduce_op.py`; values as NumPy's `{numpy}`.
+    """
+_NAN = "  nan_propagate: NaN wins as in NumPy; False ignores NaN."
+
+
+def _documented(meaning: str, numpy: str, nan: str = "") -> Callable[[Any], Any]:
+    def finish(function: Any) -> Any:
+        function.__doc__ = _DOCUMENT.format(meaning=meaning, numpy=numpy, nan=nan)
+        return checked_call(function)
+
+    return finish
+
+
+@_documented("The sum of the elements along `dim`; float16 and bfloat16 sums are rounded once.", "sum")
+def reduce_sum(
+    buffer: Any, out: Any, dim: int = -1, clear: bool = True, batch: int = 1, annotations: dict | None = None
+) -> None:
+    _reduce("T.reduce_sum", "sum", buffer, out, dim, clear, batch, None)
+
+
+@_documented("The largest element along `dim`.", "max", _NAN)
+def reduce_max(
+    buffer: Any,
+    out: Any,
+    dim: int = -1,
+    clear: bool = True,
+    batch: int = 1,
+    nan_propagate: bool | None = None,
+    annotations: dict | None = None,
+) -> None:
+    _reduce("T.reduce_max", "max", buffer, out, dim, clear, batch, nan_propagate)
+
+
+@_documented("The smallest element along `dim`.", "min", _NAN)
+def reduce_min(
+    buffer: Any,
+    out: Any,
+    dim: int = -1,
+    clear: bool = True,
+    batch: int = 1,
+    nan_propagate: bool | None = None,
+    annotations: dict | None = None,
+) -> None:
+    _reduce("T.reduce_min", "min", buffer, out, dim, clear, batch, nan_propagate)
+
+
+@_documented("The sum of the absolute values along `dim`.", "abs` then `sum")
+def reduce_abssum(
+    buffer: Any, out: Any, dim: int = -1, clear: bool = True, batch: int = 1, annotations: dict | None = None
+) -> None:
+    _reduce("T.reduce_abssum", "abssum", buffer, out, dim, clear, batch, None)
+
+
+@_documented("The largest absolute value along `dim`.", "abs` then `max", _NAN)
+def reduce_absmax(
+    buffer: Any,
+    out: Any,
+    dim: int = -1,
+    clear: bool = True,
+    batch: int = 1,
+    nan_propagate: bool | None = None,
+    annotations: dict | None = None,
+) -> None:
+    _reduce("T.reduce_absmax", "absmax", buffer, out, dim, clear, batch, nan_propagate)
+
+
+@_documented("The bitwise and of the elements along `dim`; integers and bool.", "bitwise_and.reduce")
+def reduce_bitand(
+    buffer: Any, out: Any, dim: int = -1, clear: bool = True, batch: int = 1, annotations: dict | None = None
+) -> None:
+    _reduce("T.reduce_bitand", "bitand", buffer, out, dim, clear, batch, None)
+
+
+@_documented("The bitwise or of the elements along `dim`; integers and bool.", "bitwise_or.reduce")
+def reduce_bitor(
+    buffer: Any, out: Any, dim: int = -1, clear: bool = True, batch: int = 1, annotations: dict | None = None
+) -> None:
+    _reduce("T.reduce_bitor", "bitor", buffer, out, dim, clear, batch, None)
+
+
+@_documented("The bitwise exclusive or of the elements along `dim`; integers and bool.", "bitwise_xor.reduce")
+def reduce_bitxor(
+    buffer: Any, out: Any, dim: int = -1, clear: bool = True, batch: int = 1, annotations: dict | None = None
+) -> None:
+    _reduce("T.reduce_bitxor", "bitxor", buffer, out, dim, clear, batch, None)
+
+
+def _cumulate(called: str, kind: str, source: Any, target: Any, dim: Any, reverse: Any) -> None:
+    read = box(source, called, "its source")
+    written = read if target is None else box(target, called, "its result")
+    for side, role in ((read, "its source"), (written, "its result")):
+        require_memory(side, (SHARED, FRAGMENT), called, role, _TO_TILE)
+    along = axis(dim, len(read.extent), called)
+    if not same_extents(read.extent, written.extent):
+        shape_mismatch(
+            f"`{called}` from {described(source)}, shape {shown(read.extent)}, to {described(target)}, shape {shown(written.extent)}",
+            f"give a result of shape {shown(read.extent)}",
+        )
+    if is_float(read.dtype) and not is_float(written.dtype):
+        dtype_mismatch(f"`{called}` of {read.dtype} into {written.dtype}", f'give a result of dtype "{read.dtype}"')
+    builder().operation("cumulate", kind, read, written, along, flag(reverse, called, "reverse"))
+
+
+@checked_call
+def cumsum(src: Any, dst: Any = None, dim: int = 0, reverse: bool = False, annotations: dict | None = None) -> None:
+    """The running sum along `dim`: `dst[i] = src[0] + ... + src[i]`, from the end with `reverse=True`.
+
+    src: a buffer or region in shared memory or a fragment.  dst: the same extents; default `src` itself.
+    Errors: TL204 (shapes), TL205 (dtypes), TL004 (dim, memory).
+    Source: upstream `tilelang/language/scan_op.py`; NumPy's `cumsum`.
+    """
+    _cumulate("T.cumsum", "sum", src, dst, dim, reverse)
+
+
+@checked_call
+def cummax(src: Any, dst: Any = None, dim: int = 0, reverse: bool = False, annotations: dict | None = None) -> None:
+    """The running maximum along `dim`, from the end with `reverse=True`.
+
+    Operands as for `T.cumsum`.
+    Errors: TL204 (shapes), TL205 (dtypes), TL004 (dim, memory).
+    Source: upstream `scan_op.py`; NumPy's `maximum.accumulate`.
+    """
+    _cumulate("T.cummax", "max", src, dst, dim, reverse)
+
+
+def _quantified(called: str, buffer: Any, every: bool) -> Value:
+    """A per-thread flag, computed by a loop over the elements."""
+    region = box(buffer, called, "its operand")
+    require_memory(region, (SHARED, GLOBAL, LOCAL, VARIABLE), called, "its operand", "copy it into shared memory first")
+    found = builder()
+    found.effect()
+    holder = found.allocate("every" if every else "any", (1,), "bool", VARIABLE)
+    found.emit(tir.BufferStore(holder.var, constant(every, "bool"), [constant(0, "int32")], found.span))
+    loops = [tir.Var("ijklmnop"[at % 8], "int32") for at in range(len(region.extent))]
+    begins = [region.buffer.index_expr(begin) for begin in region.begin]
+    load = tir.BufferLoad(region.buffer.var, [tir.Add(begin, i) for begin, i in zip(begins, loops)])
+    test = cast(load, region.dtype, "bool")
+    hit = tir.BufferStore(holder.var, constant(not every, "bool"), [constant(0, "int32")], found.span)
+    body = tir.IfThenElse(tir.Not(test) if every else test, hit, None, found.span)
+    for var, extent in zip(reversed(loops), reversed(region.extent)):
+        body = tir.For(var, 0, region.buffer.index_expr(extent), tir.ForKind.SERIAL, body, span=found.span)
+    found.emit(body)
+    return holder[(0,)]
+
+
+@checked_call
+def any_of(buffer: Any) -> Value:
+    """Whether any element of a buffer or region is not 0; every thread looks at all of them.
+
+    buffer: in shared, global or local memory.  The result is a bool value.
+    Errors: TL004 (no buffer, a fragment).  Source: upstream `tilelang/language/logical.py`.
+    """
+    return _quantified("T.any_of", buffer, False)
+
+
+@checked_call
+def all_of(buffer: Any) -> Value:
+    """Whether all elements of a buffer or region are not 0; every thread looks at all of them.
+
+    buffer: in shared, global or local memory.  The result is a bool value.
+    Errors: TL004 (no buffer, a fragment).  Source: upstream `tilelang/language/logical.py`.
+    """
+    return _quantified("T.all_of", buffer, True)
+
+
+def _state(reducer: Any, called: str) -> ReducerState:
+    state = getattr(reducer, "reducer", None)
+    if state is None:
+        bad_argument(
+            f"`{called}` takes a reducer, {described(reducer)} given",
+            "allocate it with `T.alloc_reducer(shape, dtype)`",
+        )
+    return state
+
+
+def identity(operation: str, dtype: str) -> Any:
+    """The number that leaves the other operand of a reduction as it is."""
+    if operation in ("max", "min"):
+        if is_float(dtype) and "fn" not in dtype:
+            return -infinity(dtype) if operation == "max" else infinity(dtype)
+        return min_value(dtype) if operation == "max" else max_value(dtype)
+    if operation == "bitand":
+        return True if dtype == "bool" else integer_range(dtype)[1] if dtype[0] == "u" else -1
+    return 0
+
+
+def combined(operation: str, left: Any, right: Any) -> Any:
+    """Two contributions to a reducer combined."""
+    table: dict[str, Callable[[Any, Any], Any]] = {
+        "sum": lambda a, b: a + b,
+        "max": max_of,
+        "min": min_of,
+        "bitand": lambda a, b: a & b,
+        "bitor": lambda a, b: a | b,
+        "bitxor": lambda a, b: a ^ b,
+    }
+    return table[operation](left, right)
+
+
+@checked_call
+def reducer_init(reducer: Any, init: Any = None) -> None:
+    """Starts a reducer; the result is that of all contributions and `init`, which counts once.
+
+    reducer: from `T.alloc_reducer`.  init: a number or device value, taken now; default the identity of the operation.
+    Errors: TL004 (no reducer), TL135, TL140 (init).  Source: upstream `tilelang/language/reduce_op.py`.
+    """
+    state = _state(reducer, "T.reducer_init")
+    found = builder()
+    state.start = None
+    if init is not None:
+        value = stored(init, reducer.name, reducer.dtype)
+        state.start = Value(found.bind("start", value.use(), reducer.dtype), reducer.dtype, value.scope)
+    found.operation("fill", reducer, stored(identity(state.operation, reducer.dtype), reducer.name, reducer.dtype))
+
+
+@checked_call
+def reducer_update(target: Any, value: Any) -> None:
+    """Contributes `value` to the element `target` of a reducer: `T.reducer_update(acc[i], x)`.
+
+    Errors: TL004 (no element of a reducer), TL140 (value).  Source: upstream `tilelang/language/reduce_op.py`.
+    """
+    called = "T.reducer_update"
+    if not is_element(target):
+        bad_argument(
+            f"`{called}` takes an element, {described(target)} given", "write `T.reducer_update(acc[i], value)`"
+        )
+    buffer, index = element(target)
+    state = _state(buffer, called)
+    contribution = stored(value, buffer.name, buffer.dtype)
+    buffer[index] = combined(state.operation, buffer[index], contribution)
+
+
+@checked_call
+def finalize_reducer(reducer: Any, dst: Any = None, batch: int = 1, annotations: dict | None = None) -> None:
+    """Combines the copies of a reducer over all threads, into `dst` or in place.
+
+    dst: a fragment or shared tile of the reducer's shape; afterwards it holds the result.  batch: a hint.
+    Errors: TL004 (no reducer, batch), TL204 (shape of `dst`), TL205 (its dtype).
+    Source: upstream `tilelang/language/reduce_op.py`.
+    """
+    called = "T.finalize_reducer"
+    state = _state(reducer, called)
+    integer(batch, called, "batch", 1)
+    if dst is not None:
+        region = box(dst, called, "its result")
+        require_memory(region, (FRAGMENT, SHARED), called, "its result", "finalize into a fragment")
+        if not same_extents(region.extent, reducer.shape):
+            shape_mismatch(
+                f"`{called}` of `{reducer.name}`, shape {shown(reducer.shape)}, into {described(dst)}, shape {shown(region.extent)}",
+                f"give a result of shape {shown(reducer.shape)}",
+            )
+        if region.dtype != reducer.dtype:
+            dtype_mismatch(
+                f"`{called}` of {reducer.dtype} into {region.dtype}", f'give a result of dtype "{reducer.dtype}"'
+            )
+    builder().operation("finalize_reducer", reducer, dst)
+    if state.start is not None:
+        _combine_start(state, box(reducer if dst is None else dst, called, "its result"))
+        state.start = None
+
+
+def _combine_start(state: ReducerState, region: Any) -> None:
+    """`result[...] = result[...] op start`, once per element."""
+    found = builder()
+    loops = [tir.Var("ijklmnop"[at % 8], "int32") for at in range(len(region.extent))]
+    begins = [region.buffer.index_expr(begin) for begin in region.begin]
+    indices = [tir.Add(begin, i) for begin, i in zip(begins, loops)]
+    old = Value(tir.BufferLoad(region.buffer.var, indices), region.dtype)
+    body: Any = tir.BufferStore(
+        region.buffer.var, combined(state.operation, old, state.start).use(), indices, found.span
+    )
+    for var, extent in zip(reversed(loops), reversed(region.extent)):
+        body = tir.For(var, 0, region.buffer.index_expr(extent), tir.ForKind.PARALLEL, body, span=found.span)
+    found.effect()
+    found.emit(body)

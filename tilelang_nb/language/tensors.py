@@ -1,0 +1,255 @@
+"""Annotations of kernel parameters, and symbolic sizes.
+
+`A: T.Tensor((M, N), "float16")` says what a kernel takes.  The classes here only hold what was written; the front end
+makes the
+parameter.  A size is an integer or a `Value`: `T.dynamic("n")` is a size known at the launch.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+from typing import Any
+
+from tvm import tirx as tir
+
+from .calling import bad_argument, checked_call
+from .dtypes import Dtype, dtype_of, storable
+from .operands import FRAGMENT, GLOBAL, LOCAL, SHARED, described, unavailable
+from .promotion import is_integer
+from .values import Value, number, simplified
+
+_MEMORIES = (GLOBAL, SHARED, FRAGMENT, LOCAL)
+
+
+def sizes_of(shape: Any, called: str) -> tuple[Any, ...]:
+    """A shape as a tuple of ints and integer Values.
+
+    TL004 for what is no size, a negative one, or a float.
+    """
+    if isinstance(shape, (str, bytes)) or shape is None:
+        bad_argument(f"the shape of `{called}` is {described(shape)}", f"write a tuple: `{called}((M, N), dtype)`")
+    given = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+    return tuple([_size(extent, called) for extent in given])
+
+
+def _size(extent: Any, called: str) -> Any:
+    if isinstance(extent, Value):
+        if not is_integer(extent.dtype):
+            bad_argument(f"a size of `{called}` is a {extent.dtype} value", "give an integer")
+        return simplified(extent)
+    found = number(extent)
+    if isinstance(found, float) and found == int(found):
+        bad_argument(f"a size of `{called}` is the float {found}", f"write `{int(found)}`, or divide with `//`")
+    if isinstance(found, (bool, float)) or not isinstance(found, int):
+        bad_argument(f"a size of `{called}` is {described(extent)}", "give an integer, or `T.dynamic(name)`")
+    if found < 0:
+        bad_argument(f"a size of `{called}` is {found}", "give 0 or more")
+    return found
+
+
+class Tensor:
+    """`T.Tensor(shape, dtype)`: a kernel parameter in global memory, row-major and contiguous; also `T.Tensor[shape,
+    dtype]`.
+
+    shape: an integer, or a tuple or list of integers and `T.dynamic` sizes; `()` is rank 0.
+    dtype: any dtype (default float32).
+    scope: "global" (the default) for parameters; macros may take tiles in "shared.dyn", "local.fragment" or "local".
+    Errors: TL004 (shape, keyword), TL205 (dtype without storage), TL302 (vector dtype; `data=`, which makes a view of
+    a pointer).
+    Source: upstream `tilelang/language/proxy.py`.
+    """
+
+    default_scope = GLOBAL
+    strides: tuple[Any, ...] | None = None
+
+    def __init__(self, shape: Any, dtype: Any = "float32", data: Any = None, scope: str | None = None):
+        self._fill(shape, dtype, data, scope)
+
+    def _fill(self, shape: Any, dtype: Any, data: Any = None, scope: str | None = None) -> None:
+        called = f"T.{type(self).__name__}"
+        if data is not None:
+            unavailable(f"`{called}` with `data=` makes a view of a pointer", "use `T.view` or `T.reshape` of a buffer")
+        self.scope = scope or self.default_scope
+        if self.scope in ("shared", "shared.dyn"):
+            self.scope = SHARED
+        if self.scope not in _MEMORIES:
+            bad_argument(f"`{called}` has no scope `{self.scope}`", f"use one of {', '.join(_MEMORIES)}")
+        self.shape = sizes_of(shape, called)
+        self.dtype: Dtype = storable(dtype, tile=self.scope != GLOBAL)
+
+    def __class_getitem__(cls, keys: Any) -> Any:
+        """`T.Tensor[(M, N), dtype]`, `T.Tensor[[M, N], dtype]`, `T.Tensor[M, N]`."""
+        keys = keys if isinstance(keys, tuple) else (keys,)
+        if not any(isinstance(key, (tuple, list, str)) for key in keys):
+            keys = (keys,)
+        elif len(keys) > 1 and isinstance(keys[-1], str) and not isinstance(keys[0], (tuple, list)):
+            keys = (keys[:-1], keys[-1])  # T.Tensor[M, N, "float16"]
+        return cls(*keys)
+
+    def __repr__(self) -> str:
+        return f"T.{type(self).__name__}({self.shape}, {str(self.dtype)!r})"
+
+
+Tensor.__init__ = checked_call(Tensor.__init__, "Tensor")  # type: ignore[method-assign]
+
+
+class Buffer(Tensor):
+    """`T.Buffer(shape, dtype)`: the older spelling of `T.Tensor`.
+
+    strides: as in `T.StridedTensor`.  elem_offset, align, offset_factor, buffer_type, axis_separators: accepted at
+    their
+    defaults only.  Errors: as `T.Tensor`; TL302 for another layout option.
+    Source: TVM's `T.Buffer`.
+    """
+
+    def __init__(
+        self,
+        shape: Any,
+        dtype: Any = "float32",
+        data: Any = None,
+        strides: Any = None,
+        elem_offset: Any = None,
+        scope: str | None = None,
+        align: Any = None,
+        offset_factor: Any = None,
+        buffer_type: str = "",
+        axis_separators: Any = None,
+    ):
+        self._fill(shape, dtype, data, scope)
+        if elem_offset or offset_factor or buffer_type not in ("", "default") or axis_separators:
+            unavailable(
+                f"a layout option of `T.{type(self).__name__}`", "leave it out; strides are given with `strides=`"
+            )
+        if strides:
+            self.strides = _strides_of(strides, self.shape, f"T.{type(self).__name__}")
+
+
+Buffer.__init__ = checked_call(Buffer.__init__, "Buffer")  # type: ignore[method-assign]
+
+
+class FragmentBuffer(Buffer):
+    """`T.FragmentBuffer(shape, dtype)`: a macro parameter that is a fragment.  Errors and source: as `T.Buffer`."""
+
+    default_scope = FRAGMENT
+
+
+class SharedBuffer(Buffer):
+    """`T.SharedBuffer(shape, dtype)`: a macro parameter in shared memory.  Errors and source: as `T.Buffer`."""
+
+    default_scope = SHARED
+
+
+class LocalBuffer(Buffer):
+    """`T.LocalBuffer(shape, dtype)`: a macro parameter in per-thread memory.  Errors and source: as `T.Buffer`."""
+
+    default_scope = LOCAL
+
+
+class StridedTensor(Tensor):
+    """`T.StridedTensor(shape, strides, dtype)`: a parameter whose elements lie `strides` elements apart.
+
+    strides: as many as dimensions; integers or `T.dynamic` sizes.
+    Errors: as `T.Tensor`; TL004 for another number of strides.  Source: upstream `tilelang/language/proxy.py`.
+    """
+
+    def __init__(self, shape: Any, strides: Any, dtype: Any = "float32", scope: str | None = None, *, data: Any = None):
+        self._fill(shape, dtype, data, scope)
+        self.strides = _strides_of(strides, self.shape, "T.StridedTensor")
+
+
+StridedTensor.__init__ = checked_call(StridedTensor.__init__, "StridedTensor")  # type: ignore[method-assign]
+
+
+def _strides_of(strides: Any, shape: tuple[Any, ...], called: str) -> tuple[Any, ...]:
+    found = sizes_of(strides, called)
+    if len(found) != len(shape):
+        bad_argument(
+            f"`{called}` has {len(shape)} dimension(s) and {len(found)} stride(s)",
+            f"give {len(shape)} strides, in elements",
+        )
+    return found
+
+
+class Ref:
+    """Annotation of a macro parameter that writes through: `def bump(v: T.Ref, by)`; also `v: T.Ref[T.int32]`.
+
+    The argument is an element, a `T.alloc_var` variable, or a plain name.  Source: upstream `T.Ref`.
+    """
+
+    def __class_getitem__(cls, dtype: Any) -> type[Ref]:
+        dtype_of(dtype)
+        return cls
+
+
+@checked_call
+def dynamic(name: str, dtype: Any = "int32") -> Any:
+    """A size known at the launch: `n = T.dynamic("n")`, `m, n = T.dynamic("m, n")`.
+
+    name: an identifier, or several separated by commas or blanks (gives a tuple).  dtype: an integer dtype.
+    The size is read from the shapes of the arguments that carry it.  Usable anywhere, also outside kernels.
+    Errors: TL004 (no identifier, no integer dtype).  Source: upstream `tilelang/language/symbolics.py`.
+    """
+    if not isinstance(name, str):
+        bad_argument(f"`T.dynamic` takes a name, {described(name)} given", 'write `n = T.dynamic("n")`')
+    names = [part for part in re.split(r"[,\s]+", name.strip()) if part]
+    for part in names or [name]:
+        if not part.isidentifier() or keyword.iskeyword(part):
+            bad_argument(f"`T.dynamic` takes an identifier, {part!r} given", 'write `n = T.dynamic("n")`')
+    kind = dtype_of(dtype)
+    if not is_integer(kind) or kind.lanes > 1:
+        bad_argument(f"a size of dtype `{kind}`", 'use `"int32"` or `"int64"`')
+    made = tuple([Value(tir.Var(part, str(kind)), str(kind)) for part in names])
+    return made if re.search(r"[,\s]", name.strip()) else made[0]
+
+
+@checked_call
+def symbolic(name: str, dtype: Any = "int32") -> Any:
+    """The older spelling of `T.dynamic`.  Errors (TL004) and source as there."""
+    return dynamic(name, dtype)
+
+
+dyn = dynamic
+
+
+class EmptyTensor:
+    """What `T.empty` declares: a result that the caller of an eager kernel gets."""
+
+    def __init__(self, shape: tuple[Any, ...], dtype: Dtype):
+        self.shape, self.dtype = shape, dtype
+
+    def __repr__(self) -> str:
+        return f"T.empty({self.shape}, {str(self.dtype)!r})"
+
+
+@checked_call
+def empty(*shape: Any, dtype: Any = "float32") -> EmptyTensor:
+    """A result of an eager kernel: `C = T.empty((M, N), "float16")`, which the kernel fills and returns.
+
+    shape: sizes, or one tuple of them, then perhaps the dtype.  The front end makes it an output parameter.
+    Errors: TL004 (shape), TL205 (dtype).  Source: upstream `tilelang/language/allocate.py`.
+    """
+    if len(shape) == 2 and isinstance(shape[0], (tuple, list)):
+        shape, dtype = (shape[0],), shape[1]
+    elif len(shape) > 1 and isinstance(shape[-1], str):
+        shape, dtype = shape[:-1], shape[-1]
+    sizes = shape[0] if len(shape) == 1 else shape
+    return EmptyTensor(sizes_of(sizes, "T.empty"), storable(dtype, tile=False))
+
+
+@checked_call
+def ptr(dtype: Any = None, storage_scope: str = "global", *, is_size_var: bool = False) -> Any:
+    """A parameter that is a bare pointer.
+
+    Errors: TL302, this version passes arrays only.  Source: upstream `T.ptr`.
+    """
+    unavailable("a parameter that is a bare pointer", "declare an array: `T.Tensor(shape, dtype)`")
+
+
+@checked_call
+def make_tensor(ptr: Any, shape: Any, dtype: Any = "float32", strides: Any = None) -> Any:
+    """A buffer over a bare pointer.
+
+    Errors: TL302, this version passes arrays only.  Source: upstream `T.make_tensor`.
+    """
+    unavailable("a buffer over a bare pointer", "declare an array: `T.Tensor(shape, dtype)`")
