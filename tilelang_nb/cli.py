@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import ast
 import contextlib
+import html
 import json
 import os
 import re
@@ -161,17 +162,24 @@ def explain_code(asked: Any) -> int:
 
 def export_file(asked: Any) -> int:
     """Compile a file or notebook and write the reports of its texts as one page."""
-    parts, status = [], 0
+    from .runtime.views import view
+
+    compiled, status = [], 0
     for unit, compilation in _compile_all(asked.file, asked, asked.file.stem):
-        parts.append(compilation.to_html())
+        compiled.append(compilation)
         _show(unit, compilation.diagnostics)
         status = max(status, int(not compilation.ok))
-    page = f'<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<title>{asked.file.name}</title>\n'
+    page = view("page")(compiled[0]) if len(compiled) == 1 else _page_of_several(asked.file.name, compiled)
     try:
-        asked.output.write_text(page + "\n".join(parts) + "\n</html>\n", encoding="utf-8")
+        asked.output.write_text(page, encoding="utf-8")
     except OSError as error:
         raise UsageError(f"cannot write {asked.output}: {error.strerror}") from error
     return status
+
+
+def _page_of_several(title: str, compiled: list[Any]) -> str:
+    head = f'<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<title>{html.escape(title)}</title>\n'
+    return head + "\n<hr>\n".join(compilation.to_html() for compilation in compiled) + "\n</html>\n"
 
 
 # -- texts

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from ..source import catalogue as say
@@ -139,10 +140,12 @@ def _check_type(parameter: Any, array: np.ndarray) -> None:
         remedy = "such a parameter cannot be passed from the host"
         raise _mismatch(parameter.name, f"dtype {parameter.dtype}", f"dtype {array.dtype.name}", remedy)
     if array.dtype.newbyteorder("=") != dtype:
-        own = dtype.name in np.sctypeDict or dtype.name.startswith("bool")
-        cast = f'x.astype("{dtype.name}")' if own else f"x.astype(ml_dtypes.{dtype.name})"
-        given = f"dtype {array.dtype.name}"
-        raise _mismatch(parameter.name, f"dtype {parameter.dtype}", given, f"pass `{cast}`, or change the annotation")
+        small = hasattr(ml_dtypes, dtype.name)
+        cast = f"x.astype(ml_dtypes.{dtype.name})" if small else f'x.astype("{dtype.name}")'
+        remedy = f"pass `{cast}`, or change the annotation"
+        if small and array.dtype.kind in "iu" and array.itemsize == dtype.itemsize:
+            remedy = f"pass `{cast}`, or `x.view(ml_dtypes.{dtype.name})` where the integers are its bits"
+        raise _mismatch(parameter.name, f"dtype {parameter.dtype}", f"dtype {array.dtype.name}", remedy)
 
 
 def _bind_symbols(tensors: list[Any], arrays: dict[str, np.ndarray], symbols: Symbols) -> None:
@@ -169,24 +172,19 @@ def _bind_symbols(tensors: list[Any], arrays: dict[str, np.ndarray], symbols: Sy
 
 
 def _check_shape(parameter: Any, array: np.ndarray, symbols: Symbols) -> None:
-    wanted = [symbols.evaluate(dimension) for dimension in parameter.shape]
-    if None in wanted:
-        dimension = parameter.shape[wanted.index(None)]
-        missing = ", ".join(symbols.unbound(dimension)) or str(dimension)
-        remedy = f"use {missing} alone as a dimension of some tensor"
-        raise _mismatch(
-            parameter.name,
-            f"shape {symbols.written(parameter.shape)}",
-            f"no argument that says what {missing} is",
-            remedy,
-        )
+    wanted: list[int] = []
+    for dimension in parameter.shape:
+        extent = symbols.evaluate(dimension)
+        if extent is None:
+            missing = ", ".join(symbols.unbound(dimension)) or str(dimension)
+            given = f"no argument that says what {missing} is"
+            remedy = f"use {missing} alone as a dimension of some tensor"
+            raise _mismatch(parameter.name, f"shape {symbols.written(parameter.shape)}", given, remedy)
+        wanted.append(extent)
     if tuple(wanted) != array.shape:
         expected = f"shape {symbols.written(parameter.shape)}{symbols.meaning(parameter.shape)}"
-        remedy = (
-            f"pass an array of shape {tuple(wanted)}"
-            if min(wanted, default=0) >= 0
-            else "these sizes do not fit together"
-        )
+        possible = min(wanted, default=0) >= 0
+        remedy = f"pass an array of shape {tuple(wanted)}" if possible else "these sizes do not fit together"
         raise _mismatch(parameter.name, expected, f"shape {array.shape}", remedy)
 
 

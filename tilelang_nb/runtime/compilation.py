@@ -65,7 +65,8 @@ class KernelMaker:
 
     def __call__(self, name: str, program: Any, diagnostics: tuple[Diagnostic, ...]) -> Kernel:
         text = program.text if program is not None else self.text
-        kernel = Kernel(name, program, tuple(diagnostics), text=text, target=self.target)
+        returned = program.returns if program is not None else ()
+        kernel = Kernel(name, program, tuple(diagnostics), text=text, target=self.target, outputs=returned)
         if self.cell_runs:
             self.made.append(kernel)
         elif program is None:

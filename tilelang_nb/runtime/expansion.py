@@ -24,6 +24,16 @@ class ExpansionTurn:
         return self.turn.value
 
     @property
+    def first_statement(self) -> int:
+        """The number of the first statement emitted for it; see `TileProgram.statement_spans`."""
+        return self.turn.first_statement
+
+    @property
+    def last_statement(self) -> int:
+        """The number of its last statement; below the first where there is none."""
+        return self.turn.last_statement
+
+    @property
     def children(self) -> tuple[ExpansionNode, ...]:
         """The loops, comprehensions and macro calls expanded within this turn."""
         return tuple(ExpansionNode(child, self.statements_of) for child in self.turn.children)
@@ -32,9 +42,8 @@ class ExpansionTurn:
         """Numbers, from 1, of the lines of a stage's text that come from this turn.  KeyError: there is no such
         stage.
         """
-        first, last = self.turn.first_statement, self.turn.last_statement
-        numbers = enumerate(self.statements_of(stage), 1)
-        return tuple(line for line, statement in numbers if statement is not None and first <= statement <= last)
+        own = range(self.first_statement, self.last_statement + 1)
+        return tuple(line for line, statement in enumerate(self.statements_of(stage), 1) if statement in own)
 
     def __repr__(self) -> str:
         return f"<turn {self.value or '-'}: {len(self.turn.children)} nested>"

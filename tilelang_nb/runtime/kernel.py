@@ -68,6 +68,7 @@ class Kernel:
         options: Mapping[str, Any] | None = None,
     ):
         self.name = self.__name__ = name
+        self.expansion = program.expansion if program is not None else None
         self.program, self.text, self.target = program, text, target
         self.outputs, self.options = outputs, dict(options or {})
         self._diagnostics = tuple(diagnostics)
@@ -115,6 +116,8 @@ class Kernel:
         """The lowered program, made on first need; None if the front end refused the kernel."""
         if self._build is None and self.program is not None:
             self._build = build_of(self.program, self.target.arch, self.options)
+            # An equal program may have been built before: the stages carry the span objects and variables of that one.
+            self.program = self._build.program
         return self._build
 
     def _ready(self) -> Build:
@@ -221,15 +224,14 @@ class Kernel:
         """The root of the record of compile-time expansion."""
         if self.program is None:
             raise CompileError(self._diagnostics, self.text)
-        return ExpansionNode(self.program.expansion, self._statements_of)
+        return ExpansionNode(self.expansion, self._statements_of)
 
     def _statements_of(self, stage: str) -> list[int | None]:
         """For each line of a stage's text, the number of the statement that it comes from."""
         found = {known.name: known for known in self.stages}[stage]
-        build = self.build()
-        if found.module is None or build is None:
+        if found.module is None:
             return [None] * len(found.spans)
-        return views.view("stage_statements")(found.module, build.program.statement_spans)
+        return views.view("stage_statements")(found.module, self.program.statement_spans)
 
     def script(self) -> str:
         """The tile program as text."""
@@ -281,13 +283,11 @@ class Kernel:
         return views.view("text")(self)
 
     def to_html(self, path: Any = None) -> str:
-        """The kernel's report as HTML for an output area; with `path`, a document of its own is written there."""
-        if path is None:
-            return views.view("html")(self)
-        page = views.view("page")(self)
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(page)
-        return page
+        """The kernel's report as HTML; with a path, also written there as a page of its own, with every line."""
+        if path is not None:
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(views.view("page")(self))
+        return views.view("html")(self)
 
     # -- upstream's names
 

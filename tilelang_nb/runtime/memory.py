@@ -45,6 +45,6 @@ def same_elements(a: np.ndarray, b: np.ndarray) -> bool:
 def share_memory(a: np.ndarray, b: np.ndarray) -> bool:
     """Do they share a byte?  True also where that is too hard to decide."""
     try:
-        return np.shares_memory(a, b, max_work=EXACT_WORK)
+        return np.shares_memory(a, b, max_work=EXACT_WORK)  # type: ignore[arg-type]  # any limit is accepted
     except np.exceptions.TooHardError:
         return True

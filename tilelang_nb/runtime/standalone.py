@@ -19,7 +19,7 @@ def make_kernel(name: str, program: Any, diagnostics: tuple[Diagnostic, ...], te
     """The kernel of a definition.  CompileError: it was refused; the text of the error is the rendered report."""
     if program is None:
         raise CompileError(tuple(diagnostics), text)
-    return Kernel(name, program, tuple(diagnostics), text=program.text, target=resolve())
+    return Kernel(name, program, tuple(diagnostics), text=program.text, target=resolve(), outputs=program.returns)
 
 
 prim_func, macro = standalone(make_kernel)

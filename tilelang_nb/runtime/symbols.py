@@ -6,10 +6,11 @@ their nodes: the runtime does not import TVM.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-_FOLD = {
+_FOLD: dict[str, Callable[[int, int], int]] = {
     "Add": lambda a, b: a + b,
     "Sub": lambda a, b: a - b,
     "Mul": lambda a, b: a * b,
@@ -65,13 +66,20 @@ class Symbols:
         if kind not in ("Add", "Sub", "Mul"):
             return True
         left, right = self.evaluate(dimension.a), self.evaluate(dimension.b)
-        if (left is None) == (right is None):
-            return True
-        unknown, known = (dimension.a, right) if left is None else (dimension.b, left)
+        if left is None and right is not None:
+            return self._solve_side(dimension.a, kind, right, extent, origin)
+        if right is None and left is not None:
+            if kind == "Sub":
+                return self.solve(dimension.b, left - extent, origin)
+            return self._solve_side(dimension.b, kind, left, extent, origin)
+        return True
+
+    def _solve_side(self, unknown: Any, kind: str, known: int, extent: int, origin: str) -> bool:
+        """Solve `unknown (+ | - | *) known == extent`."""
         if kind == "Add":
             return self.solve(unknown, extent - known, origin)
         if kind == "Sub":
-            return self.solve(unknown, extent + known if left is None else known - extent, origin)
+            return self.solve(unknown, extent + known, origin)
         if known == 0:
             return extent == 0
         return extent % known == 0 and self.solve(unknown, extent // known, origin)

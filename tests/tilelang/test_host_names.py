@@ -1,0 +1,123 @@
+"""Upstream's host names: factories, compiling, returned tensors, the profiler and autotune without a device to time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilelang_nb
+
+MATMUL = """
+import tilelang
+import tilelang.language as T
+from tilelang import jit
+from tilelang.autotuner import autotune
+
+runs = []
+
+@tilelang.jit(out_idx=[-1], pass_configs={tilelang.PassConfigKey.TL_DISABLE_TMA_LOWER: True, "tl.own": [1]})
+def add(n, block=8, dtype="float32"):
+    runs.append(n)
+    @T.prim_func
+    def main(A: T.Tensor((n,), dtype), B: T.Tensor((n,), dtype), C: T.Tensor((n,), dtype)):
+        with T.Kernel(T.ceildiv(n, block), threads=block) as bx:
+            for i in T.Parallel(block):
+                C[bx * block + i] = A[bx * block + i] + B[bx * block + i]
+    return main
+
+@autotune(configs=[{"block": 4}, {"block": 8}])
+@jit(out_idx=2)
+def tuned(n, block=8):
+    return add.func(n, block)
+
+@jit
+def wrong(n):
+    return n
+"""
+
+
+@pytest.fixture(scope="module")
+def names() -> dict[str, Any]:
+    c = tilelang_nb.compile_cell(MATMUL)
+    assert c.ok, c.to_text()
+    return c.namespace
+
+
+def test_a_factory_compiles_once_per_set_of_arguments(names: dict[str, Any]) -> None:
+    k = names["add"](16)
+    assert names["add"](16) is k and names["add"](n=16, block=8) is k
+    assert names["add"](16, 4) is not k and names["add"](16.0 and 24) is not k
+    assert names["runs"].count(16) == 2
+
+
+def test_out_idx_returns_the_tensor(names: dict[str, Any]) -> None:
+    a = np.arange(16, dtype=np.float32)
+    c = names["add"](16)(a, a)
+    assert np.array_equal(c, 2 * a) and c.dtype == np.float32
+    with pytest.raises(tilelang_nb.LaunchError, match="C is returned"):
+        names["add"](16)(a, a, c)
+
+
+def test_a_function_that_returns_no_kernel_is_told_so(names: dict[str, Any]) -> None:
+    with pytest.raises(TypeError, match="wrong returns a int"):
+        names["wrong"](3)
+
+
+def test_par_compile_keeps_the_order(names: dict[str, Any]) -> None:
+    kernels = names["add"].par_compile([{"n": 8}, (16,), {"n": "x"}], ignore_error=True)
+    assert [k and k.parameters[0].shape for k in kernels] == [(8,), (16,), None]
+
+
+def test_get_tir_gives_the_tile_program(names: dict[str, Any]) -> None:
+    assert names["add"].get_tir(8).attrs["global_symbol"] == "main"
+
+
+def test_compile_and_lower_take_a_kernel(names: dict[str, Any]) -> None:
+    k = names["add"].func(8)
+    a = np.arange(8, dtype=np.float32)
+    both = tilelang_nb.compile(k, out_idx=[2], target="sim")
+    assert np.array_equal(both(a, a), 2 * a)
+    assert tilelang_nb.lower(k).stages[-1].name == "thread"
+    with pytest.raises(TypeError, match=r"T\.prim_func"):
+        tilelang_nb.compile(lambda: None)
+    with pytest.raises(IndexError, match="3 parameters"):
+        tilelang_nb.compile(k, out_idx=3)
+    with pytest.raises(tilelang_nb.LaunchError, match="TL302"):
+        tilelang_nb.compile(k, target="cuda")
+
+
+def test_the_profiler_compares_and_refuses_to_time(names: dict[str, Any]) -> None:
+    profiler = names["add"](16).get_profiler(names["tilelang"].TensorSupplyType.Normal)
+    profiler.assert_allclose(lambda a, b: a + b, rtol=1e-6, atol=1e-6)
+    with pytest.raises(AssertionError, match="result 0: 16 of 16 elements differ"):
+        profiler.assert_allclose(lambda a, b: a + b + 1)
+    with pytest.raises(tilelang_nb.LaunchError, match="no clock"):
+        profiler.do_bench()
+
+
+def test_autotune_refuses_to_choose_but_takes_a_choice(names: dict[str, Any]) -> None:
+    a = np.arange(16, dtype=np.float32)
+    assert np.array_equal(names["tuned"](16, block=4)(a, a), 2 * a)
+    with pytest.raises(tilelang_nb.LaunchError, match="one of 2 configurations of `tuned`"):
+        names["tuned"](16)
+    assert len(names["tuned"].par_compile(16)) == 2
+
+
+def test_one_configuration_needs_no_choice(names: dict[str, Any]) -> None:
+    single = tilelang_nb.autotune(configs=lambda n: [{"block": n // 2}])(names["tuned"].factory)
+    assert single(16).parameters[0].shape == (16,)
+
+
+def test_sizes() -> None:
+    from tilelang_nb import tilelang
+
+    assert [tilelang.cdiv(a, 4) for a in (0, 1, 4, 5, -1)] == [0, 1, 1, 2, 0]
+    assert [tilelang.next_power_of_2(n) for n in (0, 1, 2, 3, 17)] == [1, 1, 2, 4, 32]
+    assert tilelang.is_cache_enabled() is False
+
+
+def test_a_refused_kernel_of_a_factory_fails_the_cell_at_its_line() -> None:
+    c = tilelang_nb.compile_cell(MATMUL.replace("= A[bx", "= x = A[bx") + "\nadd(8)\n")
+    assert [(d.code, d.span.line) for d in c.diagnostics if d.severity == "error"] == [("TL101", 16)]
