@@ -93,7 +93,7 @@ def to_page(subject: Any) -> str:
 def _head(subject: Any, names: Sequence[str]) -> str:
     what = f"{len(names)} kernels" if len(names) > 1 else "no kernel" if not names else ""
     words = [escape(subject.text.name), what, escape(device(subject.target))]
-    line = badge(*verdict(subject.diagnostics)) + span(dim(" · ".join(filter(None, words))), "margin-left:10px")
+    line = badge(*verdict(subject.diagnostics)) + span(dim(" · ".join(filter(None, words))), "margin:0 0 0 10px")
     return div(line, "margin:0 0 4px 0")
 
 
@@ -165,9 +165,9 @@ def _stage(stage: Any, change: Change, width: int, limit: int | None) -> str:
         f"{mark} {escape(stage.name):{width}}",
         f"{column};min-width:{(width + 2) * 0.62:.1f}em;font-weight:{600 if stage.changed else 400}",
     )
-    summary += span(escape(note), f"{column};min-width:13em;margin-left:12px")
-    summary += span(f"{stage.milliseconds:7.1f} ms", f"{column};min-width:6em;margin-left:12px") if not first else ""
-    summary += span(dim(sentence(stage.reason)), "margin-left:12px")
+    summary += " " + span(escape(note), f"{column};min-width:13em;margin:0 0 0 12px")
+    summary += span(f"{stage.milliseconds:7.1f} ms", f"{column};min-width:6em;margin:0 0 0 12px") if not first else ""
+    summary += " " + span(dim(sentence(stage.reason)), "margin:0 0 0 12px")
     if not stage.changed:
         return div(summary, "padding:1px 0 1px 14px")
     gutter = [_numbers(numbers) for numbers in stage.lines]

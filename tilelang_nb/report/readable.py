@@ -166,7 +166,10 @@ class _Writer:
 
     def operation(self, name: str, operands: list[ast.expr]) -> str:
         """A tile operation: operands known by their place first, then the others by name; absent ones left out."""
-        shown = list(zip([field.rstrip("?") for field in SIGNATURES[name]], operands))
+        fields = [field.rstrip("?") for field in SIGNATURES[name]]
+        if len(operands) != len(fields):
+            raise ValueError("not as many operands as the operation has")
+        shown = list(zip(fields, operands))
         if name in COMPOSED:
             (_, kind), *shown = shown
             name = COMPOSED[name].format(_plain(kind))
@@ -261,13 +264,13 @@ class _Writer:
             if word.arg == "annotations" and isinstance(word.value, ast.Dict):
                 for key, value in zip(word.value.keys, word.value.values):
                     option = str(_plain(key)).removeprefix(PREFIX)
+                    if not option.isidentifier() or option == "None":
+                        raise ValueError("an annotation that is no option of a loop")
                     kind = "T.Pipelined" if option == "num_stages" else kind
-                    options.append(f"{option}={self.constant(value)}" if option.isidentifier() else None)
+                    options.append(f"{option}={self.constant(value)}")
             else:
                 options.append(f"{word.arg}={self.text(word.value)}")
-        if None in options:
-            raise ValueError("an annotation that is no option of a loop")
-        return f"{kind}({', '.join([*map(self.text, call.args), *filter(None, options)])})"
+        return f"{kind}({', '.join([*map(self.text, call.args), *options])})"
 
     def barrier(self, call: ast.Call) -> str | None:
         return "T.sync_threads()" if _plain(call.args[0]) in ("shared", "shared.dyn") else None
