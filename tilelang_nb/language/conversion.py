@@ -9,7 +9,17 @@ from tvm import tirx as tir
 from .calling import bad_argument, checked_call
 from .dtypes import Dtype, cast_to, computable, storable
 from .integers import max_value
-from .operands import described, dtype_mismatch, same_extent, same_extents, scalar, shape_mismatch, shown, unavailable
+from .operands import (
+    described,
+    dtype_mismatch,
+    same_extent,
+    same_extents,
+    scalar,
+    shape_mismatch,
+    shown,
+    sized,
+    unavailable,
+)
 from .promotion import is_float, strong, weak
 from .selection import clamp, if_then_else
 from .tensors import sizes_of
@@ -108,7 +118,7 @@ def _reshaped(source: Any, shape: Any, dtype: Any, called: str) -> Buffer:
         sizes = (*source.shape[:-1], last * old // new)
     if not same_extent(_elements(sizes, new), _elements(source.shape, old)):
         shape_mismatch(
-            f"`{called}` of `{source.name}`, shape {shown(source.shape)} of {source.dtype}, to {shown(sizes)} of {target}: "
+            f"`{called}` of {sized(source)} of {source.dtype}, to {shown(sizes)} of {target}: "
             f"{_elements(source.shape, old)} bytes against {_elements(sizes, new)}",
             "keep the number of bytes",
         )

@@ -24,6 +24,7 @@ from .operands import (
     same_extents,
     shape_mismatch,
     shown,
+    sized,
     squeezed,
     stored,
     unavailable,
@@ -49,7 +50,7 @@ def copy_boxes(source: Any, target: Any, called: str) -> tuple[Region, Region] |
     if isinstance(source, Buffer) and isinstance(target, Buffer):
         if not same_extents(source.shape, target.shape):
             shape_mismatch(
-                f"`{called}` from `{source.name}`, shape {shown(source.shape)}, to `{target.name}`, shape {shown(target.shape)}",
+                f"`{called}` from {sized(source)}, to {sized(target)}",
                 f"make the shapes equal, or name a region: `{_larger(source, target)}`",
             )
         return whole(source), whole(target)
@@ -64,7 +65,7 @@ def copy_boxes(source: Any, target: Any, called: str) -> tuple[Region, Region] |
     source, target = box(source, called, "its source"), box(target, called, "its target")
     if not same_extents(squeezed(source.extent), squeezed(target.extent)):
         shape_mismatch(
-            f"`{called}` from {described(source)}, shape {shown(source.extent)}, to {described(target)}, shape {shown(target.extent)}",
+            f"`{called}` from {sized(source)}, to {sized(target)}",
             "make the extents equal, or give one side as an origin: `A[i, j]`",
         )
     return source, target
@@ -81,8 +82,7 @@ def _origin(value: Value, other: Region, called: str) -> Region:
     extents = other.extent if len(other.extent) <= len(index) else squeezed(other.extent)
     if len(extents) > len(index):
         shape_mismatch(
-            f"`{called}` between an origin in `{buffer.name}`, {len(index)} dimension(s), and {described(other)}, shape "
-            f"{shown(other.extent)}",
+            f"`{called}` between an origin in `{buffer.name}`, {len(index)} dimension(s), and {sized(other)}",
             f"give the region of `{buffer.name}` with slices",
         )
     return boxed(buffer, index, (1,) * (len(index) - len(extents)) + tuple(extents))
@@ -255,7 +255,7 @@ def transpose(src: Any, dst: Any, annotations: dict | None = None) -> None:
             )
     if not same_extents(source.extent[-2:], tuple(reversed(target.extent[-2:]))):
         shape_mismatch(
-            f"`{called}` from {described(source)}, shape {shown(source.extent)}, to {described(target)}, shape {shown(target.extent)}",
+            f"`{called}` from {sized(source)}, to {sized(target)}",
             f"give a target of shape {shown(tuple(reversed(source.extent[-2:])))}",
         )
     if is_float(source.dtype) and is_integer(target.dtype):

@@ -135,7 +135,7 @@ def _tile(buffer: Any, called: str) -> tuple[Buffer, int, int]:
 
 
 def _swizzled(buffer: Any, called: str, most_bytes: int) -> Layout:
-    """Rows of up to `most_bytes` whose 16-byte chunks are exchanged by the row number, as tensor memory accelerators do."""
+    """Rows of up to `most_bytes` whose 16-byte chunks are exchanged by the row number."""
     tile, _, columns = _tile(buffer, called)
     chunk = 16 // Dtype(tile.dtype).itemsize
     row_bytes = columns * Dtype(tile.dtype).itemsize

@@ -52,7 +52,7 @@ def _bound(value: Any, called: str, name: str) -> Any:
             return _bound(value[(0,)], called, name)
         raise Refusal(say.NotIterable(what=described(value), remedy=f"use an extent: `{called}(buffer.shape[0])`"))
     found = number(value)
-    if isinstance(found, float) or isinstance(found, bool) or found is None:
+    if found is None or isinstance(found, (float, bool)):
         problem = f"`{name}` of `{called}` is {described(value)}"
         remedy = "divide with `//`, or round with `T.ceildiv`" if isinstance(found, float) else "give an integer"
         bad_argument(problem, remedy)

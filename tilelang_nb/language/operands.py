@@ -109,6 +109,12 @@ def place(value: Any, called: str, role: str) -> Region:
     return region
 
 
+def sized(value: Any) -> str:
+    """What a message calls an operand, with its shape."""
+    extents = value.extent if isinstance(value, Region) else value.shape
+    return f"{described(value)}, shape {shown(extents)}"
+
+
 def squeezed(extents: Any) -> tuple[Any, ...]:
     """The extents that are not 1."""
     return tuple(extent for extent in extents if not (isinstance(extent, int) and extent == 1))
@@ -188,14 +194,17 @@ def axis(dim: Any, rank: int, called: str, name: str = "dim") -> int:
 
 
 def stored(value: Any, target: str, dtype: str) -> Value:
-    """`value` as the elements of a type: TL140 for no number, TL135 for a constant that would change, TL212 as a warning."""
+    """`value` as the elements of a type: TL140 for no number, TL135 for a constant that would change.
+
+    A float device value in an integer type is the warning TL212.
+    """
     found = number(value)
     if found is None:
         raise Refusal(say.NotANumber(what=described(value), target=target, dtype=str(dtype)))
     if isinstance(found, Value):
         if is_float(found.dtype) and is_integer(dtype):
             builder().warn(say.ImplicitFloatToInteger(source=found.dtype, buffer=target, dtype=str(dtype)))
-        return found.astype(str(dtype))
+        return found if found.dtype == dtype else found.astype(str(dtype))
     if is_integer(dtype):
         low, high = integer_range(dtype)
         if weak(found) == "float" and (found != found or found in (float("inf"), float("-inf")) or found != int(found)):

@@ -76,7 +76,7 @@ GROUPS: tuple[tuple[str, str, str], ...] = (
         "buffer_store launch_thread env_thread type_annotation Ramp Broadcast Shuffle comm_reducer "
         "tvm_thread_allreduce Var PrimExpr target thread_return loop_break region decl_buffer",
     ),
-    (_SCRIPT, "declare the parameter as `A: T.Tensor(shape, dtype)`", "match_buffer handle"),
+    (_SCRIPT, "declare the parameter as `A: T.Tensor(shape, dtype)`", "match_buffer"),
     (_RAW, "use `T.sync_threads()`", "tvm_storage_sync sync_global"),
     (_RAW, "use `T.async_copy`", "ptx_cp_async"),
     (_RAW, "use `T.shfl_sync`", "tvm_warp_shuffle tvm_warp_shuffle_up tvm_warp_shuffle_down"),
@@ -111,7 +111,10 @@ def _refused(name: str, reason: str, remedy: str) -> Callable[..., Any]:
         unavailable(f"`T.{name}` {reason}", remedy)
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"Not lowered by this version: `T.{name}` {reason}.\n\n    Errors: TL302 always; {remedy}.  Source: upstream `T.{name}`."
+    function.__doc__ = (
+        f"Not lowered by this version: `T.{name}` {reason}.\n\n"
+        f"    Errors: TL302 always; {remedy}.  Source: upstream `T.{name}`."
+    )
     return function
 
 
