@@ -14,6 +14,7 @@ Lines count from 1, columns from 0, ends are exclusive.  A reader refuses anothe
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -24,6 +25,7 @@ from .stage_text import stage_statements
 
 FORMAT = "tilelang_nb.trace"
 VERSION = 1
+PRODUCT = __name__.partition(".")[0]
 
 
 def to_json(subject: Any) -> str:
@@ -33,14 +35,12 @@ def to_json(subject: Any) -> str:
 
 def to_data(subject: Any) -> dict[str, Any]:
     """The same as dicts, lists, strings and numbers."""
-    from .. import __version__
-
     kernels = getattr(subject, "kernels", None)
     text = subject.text
     return {
         "format": FORMAT,
         "version": VERSION,
-        "generator": f"tilelang_nb {__version__}",
+        "generator": f"{PRODUCT} {getattr(sys.modules[PRODUCT], '__version__', '')}".strip(),
         "ok": bool(subject.ok),
         "target": subject.target.kind,
         "arch": subject.target.arch,
@@ -53,6 +53,7 @@ def to_data(subject: Any) -> dict[str, Any]:
 
 
 def kernel(one: Any, name: str) -> dict[str, Any]:
+    """One kernel, under the name that the cell gives it."""
     program = lowered(one)
     return {
         "name": name,
@@ -149,6 +150,7 @@ def unroll(node: Any) -> dict[str, Any]:
 
 
 def diagnostic(found: Diagnostic) -> dict[str, Any]:
+    """A diagnostic or finding with all its texts and places."""
     return {
         "code": found.code,
         "slug": found.slug,

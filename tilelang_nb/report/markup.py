@@ -38,24 +38,29 @@ def escape_line(line: str) -> str:
 
 
 def tag(name: str, content: str, style: str = "", **attributes: str) -> str:
+    """An element around content that is HTML already."""
     named = {"style": style, **attributes} if style else attributes
     written = "".join(f' {key}="{html.escape(value)}"' for key, value in named.items())
     return f"<{name}{written}>{content}</{name}>"
 
 
 def div(content: str, style: str = "") -> str:
+    """A block of HTML."""
     return tag("div", content, style)
 
 
 def span(content: str, style: str = "") -> str:
+    """HTML within a line."""
     return tag("span", content, style)
 
 
 def dim(content: str) -> str:
+    """HTML that stands back, still readable (4.5:1 on white and on black)."""
     return span(content, "opacity:.75")
 
 
 def code(text: object) -> str:
+    """Text in the fixed-width font."""
     return span(escape(text), MONO + ";font-size:12px")
 
 
@@ -68,6 +73,7 @@ def sentence(text: str) -> str:
 
 
 def badge(kind: str, words: str) -> str:
+    """A verdict: sign and words on a tint; kind is a key of SEVERITY."""
     edge, tint, sign = SEVERITY[kind]
     style = f"background:{tint};border:1px solid {edge};border-radius:4px;padding:1px 8px"
     style += ";font-weight:600;white-space:nowrap"
