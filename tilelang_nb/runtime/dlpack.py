@@ -64,7 +64,7 @@ class _Versioned(ctypes.Structure):
 
 
 class _Memory:
-    """Keeps the exporter's capsule alive as long as an array made from it; the capsule frees the tensor when it dies."""
+    """Keeps the exporter's capsule alive as long as an array made of it; its death frees the tensor."""
 
     def __init__(self, capsule: Any, interface: dict[str, Any]):
         self.capsule, self.__array_interface__ = capsule, interface
