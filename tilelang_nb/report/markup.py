@@ -15,16 +15,16 @@ from ..source.render import TextOf, rows
 
 MONO = "font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace"
 CODE = f"{MONO};font-size:12px;line-height:18px;white-space:pre"
-EDGE = "rgba(128,128,128,.4)"
-FAINT = "rgba(128,128,128,.1)"
+EDGE = "rgba(128,128,128,0.4)"
+FAINT = "rgba(128,128,128,0.1)"
 # edge, tint, sign
 SEVERITY = {
-    "error": ("#d13b3b", "rgba(209,59,59,.12)", "✗"),
-    "warning": ("#b7820f", "rgba(183,130,15,.14)", "!"),
-    "note": ("#3b76d1", "rgba(59,118,209,.12)", "i"),
-    "ok": ("#2c8a4b", "rgba(44,138,75,.14)", "✓"),
+    "error": ("#d13b3b", "rgba(209,59,59,0.12)", "✗"),
+    "warning": ("#b7820f", "rgba(183,130,15,0.14)", "!"),
+    "note": ("#3b76d1", "rgba(59,118,209,0.12)", "i"),
+    "ok": ("#2c8a4b", "rgba(44,138,75,0.14)", "✓"),
 }
-NEW_LINE = "rgba(59,118,209,.14)"
+NEW_LINE = "rgba(59,118,209,0.14)"
 
 
 def escape(text: object) -> str:
@@ -56,7 +56,7 @@ def span(content: str, style: str = "") -> str:
 
 def dim(content: str) -> str:
     """HTML that stands back, still readable (4.5:1 on white and on black)."""
-    return span(content, "opacity:.75")
+    return span(content, "opacity:0.75")
 
 
 def code(text: object) -> str:
@@ -89,8 +89,8 @@ def fold(summary: str, content: str, *, opened: bool = False, style: str = "padd
 
 def pairs(items: Iterable[tuple[str, str]]) -> str:
     """Names with values, in a row that wraps."""
-    shown = [span(f"{dim(escape(name))} {value}", "margin:0 20px 0 0;white-space:normal") for name, value in items]
-    return div("".join(shown), "display:flex;flex-wrap:wrap") if shown else ""
+    shown = [span(f"{dim(escape(name))} {value}", "display:inline-block;margin:0 20px 0 0") for name, value in items]
+    return div(" ".join(shown)) if shown else ""
 
 
 def listing(
@@ -121,9 +121,9 @@ def listing(
     if count < len(lines):
         left.append("")
         right.append(dim(f"… {len(lines) - count:,} more lines"))
-    gutter_style = f"{CODE};text-align:right;padding:4px 8px;opacity:.75;border-right:1px solid {EDGE}"
+    gutter_style = f"{CODE};text-align:right;padding:4px 8px;opacity:0.75;border-right:1px solid {EDGE}"
     columns = div(html.escape("\n".join(left)), gutter_style) if gutter or signs else ""
-    columns += div("\n".join(right), f"{CODE};padding:4px 8px;overflow-x:auto;flex:1")
+    columns += div("\n".join(right), f"{CODE};padding:4px 8px;overflow-x:auto")
     box = f"display:flex;background:{FAINT};border-radius:4px;margin:4px 0 8px 0;overflow:hidden"
     return (div(dim(heading), "font-size:11px;margin:4px 0 0 0") if heading else "") + div(columns, box)
 
