@@ -34,7 +34,7 @@ def test_a_cell_gives_the_output_below_it(cell: re.Match[str]) -> None:
 
 def test_the_commands_of_the_readme_are_in_the_makefile() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    for target in set(re.findall(r"\bmake (\w+)", README)):
+    for target in {one or other for one, other in re.findall(r"^make (\w+)|`make (\w+)`", README, re.MULTILINE)}:
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
 
 
