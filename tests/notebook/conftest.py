@@ -18,12 +18,13 @@ ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 @dataclass
 class Reply:
-    """What a cell gave.
+    """What a cell gave.  number: that of In[n].
 
     Displays: the mime bundles of display_data; result: that of Out[n] or None; error: traceback text.
     """
 
     status: str = ""
+    number: int = 0
     stdout: str = ""
     stderr: str = ""
     error: str = ""
@@ -89,7 +90,7 @@ class LiveKernel:
                 reply.result = content["data"]
 
         content = self.client.execute_interactive(code, output_hook=collect, timeout=timeout)["content"]
-        reply.status = content["status"]
+        reply.status, reply.number = content["status"], content["execution_count"]
         for page in content.get("payload", []):
             if page.get("source") == "page":
                 reply.stdout += ANSI.sub("", page["data"].get("text/plain", ""))

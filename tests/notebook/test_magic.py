@@ -213,7 +213,7 @@ def test_a_cell_with_mistakes_fails_with_a_report_in_place_of_a_traceback(kernel
     reply = kernel.run(MISTAKES)
     assert reply.status == "error"
     assert reply.error.startswith("error[TL101]")
-    assert re.search(r"--> In\[\d+\]:5:8\n", reply.error)
+    assert f"--> In[{reply.number}]:5:9\n" in reply.error
     assert "error[TL003]" in reply.error
     assert "did you mean" in reply.error
     assert reply.error.rstrip().endswith("2 errors")

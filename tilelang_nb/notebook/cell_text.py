@@ -35,10 +35,11 @@ def register(shell: Any, body: str, raw_cell: str) -> CellText:
     """
     above = lines_above(body, raw_cell)
     padded = "\n" * above + body
+    number = shell.displayhook.prompt_count  # `execution_count` is ahead of it while a cell runs, in some versions
     # The raw code only feeds the file name (a hash in ipykernel).  The mark keeps it apart from the name of the cell
     # itself, whose entry in linecache holds the call of the magic.
-    code_name = shell.compile.cache(padded, shell.execution_count, raw_code=f"#{MAGIC}\n{raw_cell or padded}")
-    return CellText(body, above + 1, f"In[{shell.execution_count}]", code_name)
+    code_name = shell.compile.cache(padded, number, raw_code=f"#{MAGIC}\n{raw_cell or padded}")
+    return CellText(body, above + 1, f"In[{number}]", code_name)
 
 
 def file_name(shell: Any, file: str) -> str:

@@ -90,7 +90,7 @@ class TilelangMagics(Magics):
             code_name=cell.code_name,
         )
         failure = None if compilation.ok else self.failure(compilation, cell)
-        if failure is None or compilation.exception is not None:
+        if failure is None or not isinstance(compilation.exception, (CompileError, type(None))):
             self.show(compilation, asked, failed=failure is not None)
         if failure is not None:
             raise failure

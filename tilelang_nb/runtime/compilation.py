@@ -108,19 +108,29 @@ def compile_cell(
         found.append(internal_error(error, "compiling the cell"))
     finally:
         make.cell_runs = False
+    # First what the kernels say of themselves: a statement of the cell that uses a refused one carries it once more.
+    own = [kernel.diagnostics if lower else kernel.own_diagnostics for kernel in make.made]
+    found = [*(diagnostic for diagnostics in own for diagnostic in diagnostics), *found]
     for kernel in make.made:
-        found += kernel.diagnostics if lower else kernel.own_diagnostics
         if wanted.kind == "cuda" and kernel.program is not None:
             found.append(no_device_code(f"kernel `{kernel.name}` for {wanted}").at(kernel.span))
     return Compilation(
         cell,
         wanted,
-        tuple(sorted(dict.fromkeys(found), key=lambda diagnostic: diagnostic.order)),
+        tuple(sorted(_once(found), key=lambda diagnostic: diagnostic.order)),
         names,
         _by_name(make.made, names),
         getattr(session, "result", None),
         getattr(session, "exception", None),
     )
+
+
+def _once(found: list[Diagnostic]) -> list[Diagnostic]:
+    """Of several that say the same, the first."""
+    first: dict[Any, Diagnostic] = {}
+    for diagnostic in found:
+        first.setdefault((diagnostic.key, diagnostic.message), diagnostic)
+    return list(first.values())
 
 
 def _by_name(kernels: list[Kernel], namespace: dict[str, Any]) -> dict[str, Kernel]:
