@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tilelang_nb.layout.fragment import Digit, Fragment, arrange, blocked, uniform
 
-shapes = st.lists(st.integers(1, 40), min_size=0, max_size=3).map(tuple)
+shapes = st.lists(st.integers(1, 40), min_size=1, max_size=3).map(tuple)
 thread_counts = st.sampled_from([1, 2, 6, 12, 32, 96, 100, 128, 256, 384])
 vectors = st.sampled_from([1, 2, 4, 8])
 

@@ -2,12 +2,12 @@
 
 Every dimension of the tile is split into mixed-radix *digits*, most significant first.  A digit is held either by the
 thread index or by the register index, at a stride: thread = sum of digit * stride over the thread digits, register =
-the same sum over the register digits.  Parts of the thread index that no digit uses are *replication*: those threads hold
-copies.
+the same sum over the register digits.  Parts of the thread index that no digit uses are *replication*: those threads
+hold copies.
 
-Both directions are therefore sums of floor divisions and remainders of plain values; nothing has to be solved.  Blocked
-tiles, matrix accumulators and row broadcasts are all of this form.  A dimension whose digits span more than its extent
-is *padded*: some (thread, register) pairs hold no element, and code that walks registers has to guard it.
+Both directions are therefore sums of floor divisions and remainders of plain values; nothing has to be solved.
+Blocked tiles, matrix accumulators and row broadcasts are all of this form.  A dimension whose digits span more than
+its extent is *padded*: some (thread, register) pairs hold no element, and code that walks registers has to guard it.
 
 Index values may be Python ints, NumPy arrays or TIR expressions alike.
 """
@@ -43,7 +43,8 @@ class Fragment:
     """A layout: per dimension its digits, most significant first.
 
     shape: extents of the logical tile.
-    digits: per dimension; the product of their extents is at least the extent of the dimension.  Digits of extent 1 are
+    digits: per dimension; the product of their extents is at least the extent of the dimension.  Digits of extent 1
+    are
         dropped and neighbours that count on are merged, so two equal maps compare (and hash) equal.
     threads: size of the set of threads; thread indices run from 0 to threads - 1.
 
@@ -217,9 +218,10 @@ def arrange(shape: Sequence[int], digits: Sequence[Sequence[Digit]], threads: in
 def blocked(shape: Sequence[int], threads: int, vector: int = 1) -> Fragment:
     """Neighbouring threads hold neighbouring groups of `vector` elements of the innermost dimension.
 
-    Threads are dealt out from the innermost dimension outwards, powers of two first, only as many as there is work for;
-    an odd factor of the thread count goes to the outermost dimension that still has work.  Left over threads replicate,
-    left over elements are further registers (rounded up).  `vector` is reduced to a divisor of the innermost extent.
+    Threads are dealt out from the innermost dimension outwards, powers of two first, only as many as there is work
+    for; an odd factor of the thread count goes to the outermost dimension that still has work.  Left over threads
+    replicate, left over elements are further registers (rounded up).  `vector` is reduced to a divisor of the
+    innermost extent.
     """
     shape = [int(extent) for extent in shape]
     if not shape:

@@ -9,14 +9,15 @@ An operation is one module of `lowering/ops` (or `lowering/gemm`) with
 
 - Scalar operands are thread-level expressions: loop variables of parallel loops are replaced, fragment elements are
   register loads.  The begins of region operands likewise.
-- Region operands keep their buffers.  A buffer of scope "local.fragment" has `launch.layouts[buffer]` and its registers
-  `launch.registers[buffer]`, a one-dimensional "local" buffer of `register_count` elements; all other buffers are accessed
-  by plain loads and stores.
-- `legalise` has run: gemm has C as one whole fragment and A, B as regions of shared tiles; reduce has a whole fragment as
-  source and as target; cumulate has regions of shared tiles; finalize_reducer has whole fragments.  A fragment that no
+- Region operands keep their buffers.  A buffer of scope "local.fragment" has `launch.layouts[buffer]` and its
+  registers `launch.registers[buffer]`, a one-dimensional "local" buffer of `register_count` elements; all other
+  buffers are accessed by plain loads and stores.
+- `legalise` has run: gemm has C as one whole fragment and A, B as regions of shared tiles; reduce has a whole
+  fragment as source and as target; cumulate has regions of shared tiles; finalize_reducer has whole fragments.  A
+  fragment that no
   layout serves was demoted: it is a shared tile by then, and the call was legalised again for that.
-- The result may use shared memory like any user's statement: barriers are inserted later from the accesses.  It may hold
-  AllocBuffer of scope "local"; shared memory comes from `launch.scratch`.
+- The result may use shared memory like any user's statement: barriers are inserted later from the accesses.  It may
+  hold AllocBuffer of scope "local"; shared memory comes from `launch.scratch`.
 - Statements without a span get the span of the call.  Indices are guarded later (global memory only).
 
 A mistake of the user is `launch.report(message, span)`; then any statement may be returned.
@@ -138,7 +139,7 @@ class LaunchContext:
 
 
 class Inference(Protocol):
-    """What `constrain` of an operation sees.  It is called again until nothing changes, so it only adds what it knows."""
+    """What `constrain` of an operation sees.  It is called until nothing changes, so it only adds what it knows."""
 
     threads: int  # size of the set of threads that executes the call
 

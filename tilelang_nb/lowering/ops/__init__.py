@@ -1,10 +1,5 @@
-"""The tile operations: one module each.  `OPERATIONS` maps the name of an operation to its module.
+"""The tile operations: one module each.
 
-What a module holds and may rely on: `lowering/context.py`.
+Element-wise operations have `expand(call, launch) -> Stmt`: legalise replaces them by T.Parallel loops.  The others
+have `lower` and perhaps `constrain` (see `lowering/context.py`) and are listed in `operations.OPERATIONS`.
 """
-
-from __future__ import annotations
-
-from typing import Any
-
-OPERATIONS: dict[str, Any] = {}

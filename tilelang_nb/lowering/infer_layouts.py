@@ -1,0 +1,304 @@
+"""infer-layouts: which thread holds which element of every fragment, and which thread runs which iteration.
+
+Before: a legal launch.  After: `launch.layouts` has the layout of every fragment and `launch.facts["loops"]` the
+layout of every T.Parallel loop, by the variable of its outermost dimension; in each loop the executing threads hold
+all fragment elements they touch.
+
+The strictest users speak first: matrix products, then reductions (the result lies where the rows of the source lie),
+then loops, the largest first; whatever they settle is carried on until nothing changes.  A loop that touches no
+settled fragment gets neighbouring threads for neighbouring elements.
+
+A fragment whose uses cannot be reconciled is *demoted*: it becomes a shared tile and the launch is legalised again.
+Where the text has threads write one element with different values, no place helps, and TL210 says so.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tvm import tirx as tir
+
+from tilelang_nb.layout.fragment import Fragment, blocked, uniform
+from tilelang_nb.source import catalogue as say
+
+from .context import LaunchContext, ThreadSet
+from .legalise import legalised
+from .loop_layouts import Contradiction, LoopLayouts
+from .nests import Nest, Site, Sites, collect
+from .ops.operations import OPERATIONS
+from .rewrite import constant, scope, variables, walk
+from .vectors import vector_width
+
+# A fragment that plain statements of all threads use is held by each of them, up to this size.
+REPLICATED_ELEMENTS = 64
+
+
+def infer_layouts(function: Any, launch: LaunchContext) -> Any:
+    """The stage."""
+    while True:
+        sites = collect(function, launch)
+        inference = LayoutInference(sites, launch)
+        conflicts = inference.run()
+        if inference.refused:
+            return function
+        if not conflicts:
+            launch.layouts = inference.layouts
+            launch.facts["loops"] = inference.loops
+            launch.facts["whole-body"] = inference.first_replica_only
+            return function
+        launch.facts["demoted"] = launch.facts.get("demoted", frozenset()) | _original(conflicts, launch)
+        function = legalised(launch, set(launch.facts["demoted"]))
+
+
+def _original(conflicts: set[Any], launch: LaunchContext) -> frozenset[Any]:
+    """The conflicts, all of them fragments of the text; a temporary of legalise that no layout serves is a fault."""
+    known: set[Any] = set()
+    walk(launch.facts["tile"].body, (tir.AllocBuffer, lambda node: known.add(node.buffer)))
+    stray = [buffer for buffer in conflicts if buffer not in known]
+    if stray:
+        raise NotImplementedError(f"no layout for the temporary {stray[0].name}")
+    return frozenset(conflicts)
+
+
+class LayoutInference:
+    """One attempt.  `run` gives the fragments that have to be demoted; none means that all is settled."""
+
+    def __init__(self, sites: Sites, launch: LaunchContext):
+        self.sites, self.launch = sites, launch
+        self.layouts: dict[Any, Fragment] = {}
+        self.sets: dict[Any, ThreadSet] = {}
+        self.loops: dict[Any, Fragment] = {}
+        self.first_replica_only: set[Any] = set()
+        self.conflicts: set[Any] = set()
+        self.refused = False
+        self.solver = LoopLayouts(launch)
+        self.reducers: set[Any] = launch.facts.get("reducers", set())
+
+    def run(self) -> set[Any]:
+        self._refuse_divergent()
+        if self.refused:
+            return set()
+        self._thread_sets()
+        for buffer in self.sites.fragments:
+            if buffer in self.reducers:
+                self._set(buffer, uniform(_shape(buffer), self._set_of(buffer).count))
+        nests = sorted((nest for nest in self.sites.nests if nest.loops), key=self._order)
+        self._constrain(strict=True)
+        self._propagate(nests)
+        while not self.conflicts and self._seed(nests):
+            self._propagate(nests)
+        if not self.conflicts:
+            for nest in self.sites.nests:
+                self._verify(nest)
+        return self.conflicts
+
+    # ---- what operations ask for ----
+
+    @property
+    def threads(self) -> int:
+        return self._current.count
+
+    def layout(self, buffer: Any) -> Fragment | None:
+        return self.layouts.get(buffer)
+
+    def settle(self, buffer: Any, layout: Fragment, span: Any) -> None:
+        if scope(buffer) != "local.fragment":
+            return
+        known = self.layouts.get(buffer)
+        if known is None:
+            self._set(buffer, layout)
+        elif known != layout:
+            self.conflicts.add(buffer)
+
+    def _set(self, buffer: Any, layout: Fragment) -> None:
+        self.layouts[buffer] = layout
+        self._changed = True
+
+    def _constrain(self, strict: bool) -> None:
+        for site in self.sites.operations:
+            module = OPERATIONS.get(site.call.name)
+            constrain = getattr(module, "constrain", None)
+            if constrain is not None and (site.call.name == "gemm") >= strict:
+                self._current = site.threads
+                constrain(site.call, self)
+
+    # ---- loops ----
+
+    @staticmethod
+    def _order(nest: Nest) -> tuple[int, int]:
+        """Largest first; among equals those that touch memory, whose accesses should be wide."""
+        return -nest.size, -sum(1 for access in nest.memory if scope(access.buffer) == "global")
+
+    def _propagate(self, nests: list[Nest]) -> None:
+        self._changed = True
+        while self._changed and not self.conflicts:
+            self._changed = False
+            self._constrain(strict=False)
+            for nest in nests:
+                if self.conflicts:
+                    return
+                settled = [b for b in nest.fragments if b in self.layouts and b not in self.reducers]
+                open_ = [b for b in nest.fragments if b not in self.layouts]
+                if settled and open_:
+                    self._carry(nest, self._loop_layout(nest))
+
+    def _carry(self, nest: Nest, loop: Fragment) -> None:
+        """Give the open fragments of a nest the layout that its iterations ask for."""
+        for buffer in nest.fragments:
+            if buffer not in self.layouts:
+                layout = self.solver.fragment_for(nest, loop, buffer)
+                if layout is not None:
+                    self._set(buffer, layout)
+
+    def _loop_layout(self, nest: Nest) -> Fragment:
+        """The layout of a nest from its settled fragments, the one that contradicts the fewest elements."""
+        best: tuple[int, int, Fragment] | None = None
+        private = nest.outer_arrays
+        settled = [b for b in nest.fragments if b in self.layouts and b not in self.reducers]
+        candidates = [] if private else self.solver.candidates(nest, {b: self.layouts[b] for b in settled})
+        if not candidates:
+            candidates = [self._default(nest)]
+        for loop in candidates:
+            wrong = self._contradictions(nest, loop)
+            cost = sum(_elements(buffer) for buffer in wrong)
+            if best is None or (cost, loop.replicas) < best[:2]:
+                best = (cost, loop.replicas, loop)
+        assert best is not None
+        return best[2]
+
+    def _default(self, nest: Nest) -> Fragment:
+        count = nest.threads.count
+        if None in nest.extents:
+            # Known only at run time: one flat loop over the threads, or every thread does all of it.
+            return Fragment((), (), count) if nest.outer_arrays else blocked((count,), count)
+        extents = [extent for extent in nest.extents if extent is not None]
+        if nest.outer_arrays:
+            return uniform(extents, count)
+        width = vector_width(nest, self.launch)
+        while width > 1 and nest.size // width < count:
+            width //= 2
+        return blocked(extents, count, width)
+
+    def _seed(self, nests: list[Nest]) -> bool:
+        """Settle something that nothing decides: the largest loop with an open fragment, else any open fragment."""
+        for nest in nests:
+            if any(buffer not in self.layouts for buffer in nest.fragments):
+                before = len(self.layouts)
+                self._carry(nest, self._loop_layout(nest))
+                if len(self.layouts) > before:
+                    return True
+        plain = {buffer for nest in self.sites.nests if not nest.loops for buffer in nest.fragments}
+        for buffer in self.sites.fragments:
+            if buffer not in self.layouts:
+                count = self._set_of(buffer).count
+                small = buffer in plain and _elements(buffer) <= REPLICATED_ELEMENTS
+                self._set(buffer, uniform(_shape(buffer), count) if small else blocked(_shape(buffer), count))
+                return True
+        return False
+
+    def _contradictions(self, nest: Nest, loop: Fragment) -> set[Any]:
+        wrong = set()
+        for access in nest.accesses:
+            if access.buffer not in self.layouts or access.buffer in self.reducers:
+                continue
+            try:
+                self.solver.check(nest, loop, access, self.layouts[access.buffer])
+            except Contradiction:
+                wrong.add(access.buffer)
+        return wrong
+
+    def _verify(self, nest: Nest) -> None:
+        """Fix the layout of a nest; what it contradicts is demoted or refused."""
+        if not nest.loops:
+            loop = Fragment((), (), nest.threads.count)
+        else:
+            loop = self._loop_layout(nest)
+            self.loops[nest.key] = loop
+        if any(self._refuse_conflicting_write(nest, access) for access in nest.accesses if access.write):
+            return
+        self.conflicts |= self._contradictions(nest, loop)
+        written = {access.buffer for access in nest.accesses if access.write} - self.reducers
+        if not nest.loops or not loop.is_replicated:
+            return
+        if not written and not nest.outer_arrays:
+            self.first_replica_only.add(nest.key)
+        elif nest.once or self._memory_read_back(nest):
+            # Replicas would see memory before or after the one that writes it.
+            self.conflicts |= {buffer for buffer in written if self.layouts[buffer].is_replicated}
+
+    def _memory_read_back(self, nest: Nest) -> bool:
+        stored = {access.buffer for access in nest.memory if access.write}
+        owners = self.solver.owners
+        stored = {owners(buffer) for buffer in stored}
+        return any(owners(access.buffer) in stored for access in nest.memory if not access.write)
+
+    # ---- refusals ----
+
+    def _refuse_conflicting_write(self, nest: Nest, access: Any) -> bool:
+        """Threads or iterations that write one element with different values: TL210; True when said."""
+        name = access.buffer.name
+        if access.buffer in self.reducers:
+            return False
+        if not nest.loops:
+            if not access.depends:
+                return False
+            problem = f"every thread writes `{name}`, one tile of the whole block, with a value of its own"
+            remedy = "use `T.alloc_local` for values of each thread, or write it in a `T.Parallel` loop"
+        else:
+            missing = [
+                loop.loop_var
+                for loop in nest.loops
+                if constant(loop.extent) != 1 and not any(loop.loop_var in variables(index) for index in access.indices)
+            ]
+            depends = [var for var in missing if var in access.depends]
+            if not missing or access.conditional or (not depends and access.buffer not in access.reads):
+                return False
+            loops = " and ".join(f"`{var.name}`" for var in missing)
+            problem = f"iterations over {loops} write the same element of `{name}` with different values"
+            remedy = "use `T.reduce_sum` (or `T.reduce_max`, ...), a serial loop, or `T.atomic_add` on shared memory"
+        self.launch.report(say.ThreadMapping(problem=problem, remedy=remedy), access.span)
+        self.refused = True
+        return True
+
+    def _refuse_divergent(self) -> None:
+        for nest in self.sites.nests:
+            if nest.loops and nest.divergent:
+                self._refuse(nest.span, "`T.Parallel` needs all threads, and only some of them get here")
+        for site in self.sites.operations:
+            if site.divergent and self._collective(site):
+                self._refuse(site.call.span, f"`T.{site.call.name}` needs all threads, and only some of them get here")
+
+    def _collective(self, site: Site) -> bool:
+        return site.call.name in ("gemm", "reduce", "cumulate", "finalize_reducer", "fill")
+
+    def _refuse(self, span: Any, problem: str) -> None:
+        remedy = "move it out of the `if` or loop that depends on the thread, and put the condition inside"
+        self.launch.report(say.ThreadMapping(problem=problem, remedy=remedy), span)
+        self.refused = True
+
+    # ---- sets of threads ----
+
+    def _thread_sets(self) -> None:
+        """Which threads hold a fragment; one that two sets use cannot stay in registers."""
+        uses = [(nest.threads, nest.fragments) for nest in self.sites.nests]
+        for site in self.sites.operations:
+            regions = [value.buffer for value in site.call.operands.values() if hasattr(value, "buffer")]
+            uses.append((site.threads, [buffer for buffer in regions if scope(buffer) == "local.fragment"]))
+        for threads, buffers in uses:
+            for buffer in buffers:
+                if self.sets.setdefault(buffer, threads) != threads:
+                    self.conflicts.add(buffer)
+
+    def _set_of(self, buffer: Any) -> ThreadSet:
+        return self.sets.get(buffer, self.launch.set)
+
+
+def _shape(buffer: Any) -> list[int]:
+    return [constant(extent) for extent in buffer.shape]
+
+
+def _elements(buffer: Any) -> int:
+    result = 1
+    for extent in _shape(buffer):
+        result *= extent
+    return result

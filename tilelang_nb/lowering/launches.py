@@ -1,0 +1,117 @@
+"""split-launches: one function per launch of a kernel.
+
+Before: one PrimFunc with bindings of scalars and launches in sequence.  After: a list of PrimFuncs in launch order,
+whose bodies are the launches (`thread_extent` attributes down to the work), each with its LaunchContext; scalars
+bound between launches are inlined, buffers of `T.alloc_global` are trailing parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import tvm
+import tvm_ffi
+from tvm import tirx as tir
+from tvm.ir import Range
+from tvm.sym import Analyzer
+
+from tilelang_nb.source.text import Text
+
+from .context import LaunchContext, ThreadSet, Workspace
+from .rewrite import constant, dtype_of, map_children, nothing, scope, statements, substitute
+
+THREAD_EXTENT = "thread_extent"
+
+
+def split_launches(
+    function: Any, name: str, text: Text, arch: str, options: Mapping[str, Any], annotated: Mapping[str, Any]
+) -> tuple[list[tuple[Any, LaunchContext]], tuple[Workspace, ...]]:
+    """The launches of a kernel and the workspaces it needs."""
+    workspaces: list[Any] = []
+
+    def hoist(node: Any) -> Any:
+        if isinstance(node, tir.AllocBuffer) and scope(node.buffer) == "global":
+            workspaces.append(node.buffer)
+            return nothing(node.span)
+        return map_children(node, hoist)
+
+    bound: dict[Any, Any] = {}
+    bodies = []
+    for node in statements(hoist(function.body)):
+        if isinstance(node, tir.Bind):
+            bound[node.var] = substitute(node.value, bound)
+        elif isinstance(node, tir.AttrStmt) and node.attr_key == THREAD_EXTENT:
+            bodies.append(_inline(node, bound))
+        elif not isinstance(node, tir.Evaluate):
+            raise NotImplementedError(f"a {type(node).__name__} between launches")
+    taken = {buffer.name for buffer in function.params}
+    renamed = {buffer: _renamed(buffer, taken) for buffer in workspaces}
+    parameters = [*function.params, *renamed.values()]
+    launches = []
+    for number, body in enumerate(bodies):
+        symbol = name if number == 0 else f"{name}_{number}"
+        launch = tir.PrimFunc(parameters, substitute(body, renamed), span=function.span)
+        launch = launch.with_attr("global_symbol", symbol)
+        launches.append((launch, _context(launch, text, arch, options, annotated)))
+    kept = tuple(Workspace(buffer.name, tuple(buffer.shape), dtype_of(buffer)) for buffer in renamed.values())
+    return launches, kept
+
+
+def _inline(launch: Any, bound: Mapping[Any, Any]) -> Any:
+    """The extents of the grid and the body with the scalars bound before the launch."""
+    if not bound:
+        return launch
+    body = launch.body
+    if isinstance(body, tir.AttrStmt) and body.attr_key == THREAD_EXTENT:
+        body = _inline(body, bound)
+    else:
+        body = substitute(body, bound)
+    return tir.AttrStmt(launch.node, launch.attr_key, substitute(launch.value, bound), body, launch.span)
+
+
+def _renamed(buffer: Any, taken: set[str]) -> Any:
+    name, number = buffer.name, 1
+    while name in taken:
+        name, number = f"{buffer.name}_{number}", number + 1
+    taken.add(name)
+    if name == buffer.name:
+        return buffer
+    return tir.decl_buffer(list(buffer.shape), dtype_of(buffer), name, scope="global", layout=None)
+
+
+def _context(
+    launch: Any, text: Text, arch: str, options: Mapping[str, Any], annotated: Mapping[str, Any]
+) -> LaunchContext:
+    analyzer = Analyzer()
+    extents: dict[str, tuple[Any, Any]] = {}
+    node = launch.body
+    while isinstance(node, tir.AttrStmt) and node.attr_key == THREAD_EXTENT:
+        extents[str(node.node.thread_tag)] = (node.node.var, node.value)
+        analyzer.bind(node.node.var, Range(0, node.value))
+        node = node.body
+    threads, linear = 1, None
+    for axis in ("threadIdx.x", "threadIdx.y", "threadIdx.z"):
+        if axis not in extents:
+            continue
+        var, extent = extents[axis][0], constant(extents[axis][1]) or 1
+        term = var if threads == 1 else var * threads
+        linear = (
+            term if linear is None or (extent == 1 and linear is None) else linear if extent == 1 else linear + term
+        )
+        threads *= extent
+    names: set[str] = set()
+    tvm_ffi.structural_walk(launch, (tvm.ir.Var, lambda var: names.add(var.name)))
+    return LaunchContext(
+        text=text,
+        arch=arch,
+        options=options,
+        threads=threads,
+        block_thread=linear if linear is not None else tir.const(0, "int32"),
+        axes=tuple(var for tag, (var, _) in extents.items() if tag.startswith("threadIdx")),
+        blocks=tuple(var for tag, (var, _) in extents.items() if tag.startswith("blockIdx")),
+        analyzer=analyzer,
+        set=ThreadSet(0, threads),
+        annotated=annotated,
+        names=names,
+    )

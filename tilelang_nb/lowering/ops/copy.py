@@ -1,0 +1,53 @@
+"""T.copy, T.async_copy: target[...] = source[...] for every element, converted to the type of the target.
+
+Operands: two regions, any scopes and types, whose extents agree after extents of 1 are left out.  Elements over the
+edge of a global buffer read as 0 (or its safe value) and are not written; that is the business of guard-accesses.
+
+Errors: TL204 where the extents do not fit.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tvm import tirx as tir
+
+from tilelang_nb.language.tile_program import RegionOperand, TileCall
+from tilelang_nb.source import catalogue as say
+
+from ..rewrite import constant, dtype_of, nothing
+from .elementwise import at, box, converted, element, loops_over
+
+HINT = "tl.coalesced_width"
+
+
+def expand(call: TileCall, launch: Any) -> Any:
+    source, target = call["source"], call["target"]
+    mine, theirs = box(target), box(source)
+    if len(mine) != len(theirs) or any(
+        _differ(target.extent[a], source.extent[b]) for a, b in zip(mine, theirs, strict=False)
+    ):
+        launch.report(
+            say.ShapeMismatch(
+                problem=f"the copy takes {shape(source)} elements and its target has {shape(target)}",
+                remedy="give both sides the same extents",
+            ),
+            call.span,
+        )
+        return nothing(call.span)
+    dtype = dtype_of(target.buffer)
+
+    def body(loops: list[Any]) -> Any:
+        value = converted(element(source, theirs, loops), dtype)
+        return tir.BufferStore(target.buffer, value, at(target, mine, loops), call.span)
+
+    return loops_over([target.extent[dim] for dim in mine], body, call.span, source.buffer, target.buffer)
+
+
+def _differ(one: Any, other: Any) -> bool:
+    a, b = constant(one), constant(other)
+    return a is not None and b is not None and a != b
+
+
+def shape(region: RegionOperand) -> str:
+    return "(" + ", ".join(str(extent) for extent in region.extent) + ")"

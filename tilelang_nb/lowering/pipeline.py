@@ -1,0 +1,99 @@
+"""The stages of lowering in their order, each with the reason for its place, and the driver that runs them."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Mapping
+from typing import Any
+
+import tvm
+
+from tilelang_nb.source import catalogue as say
+from tilelang_nb.source.diagnostic import Diagnostic
+
+from .barriers import insert_barriers
+from .context import LaunchContext, Lowered, Snapshot, Stage, Workspace
+from .guards import guard_accesses
+from .index_width import widen_indices
+from .infer_layouts import infer_layouts
+from .launches import split_launches
+from .legalise import legalise
+from .lower_tile_operations import lower_tile_operations
+from .shared_memory import plan_shared_memory
+from .simplify import simplify
+
+STAGES = (
+    Stage("legalise", legalise, why="later stages see only element-wise loops and a few operations on whole tiles"),
+    Stage("infer-layouts", infer_layouts, why="a loop is dealt to the threads that hold its fragments"),
+    Stage("lower-tile-operations", lower_tile_operations, why="threads, registers and vectors follow from the layouts"),
+    Stage("guard-accesses", guard_accesses, why="only now every index is an expression over thread and block"),
+    Stage("plan-shared-memory", plan_shared_memory, why="barriers depend on which tiles share a place"),
+    Stage("insert-barriers", insert_barriers, why="all accesses to shared memory are visible, at their places"),
+    Stage("widen-indices", widen_indices, why="no later stage makes an index"),
+    Stage("simplify", simplify, why="what the stages left behind is folded last; float arithmetic stays as written"),
+)
+FIRST = ("tile", "as the front end emits it")
+SPLIT = ("split-launches", "every launch is lowered for itself")
+LAST = ("thread", "what the simulator runs and the device code is printed from")
+
+
+def lower(program: Any, *, arch: str = "sm_90a", options: Mapping[str, Any] | None = None) -> Lowered:
+    """Lower a TileProgram to thread programs.
+
+    Never raises for a mistake in the kernel: those are among the diagnostics, and after an error `launches` is
+    empty.  A fault of a stage is TL900.
+    """
+    options = dict(options or {})
+    started = time.perf_counter()
+    snapshots: list[Snapshot] = [
+        Snapshot(*FIRST, tvm.IRModule({program.name: program.function}), 0.0, True),
+    ]
+    stage = SPLIT[0]
+    launches: list[tuple[Any, LaunchContext]] = []
+    workspaces: tuple[Workspace, ...] = ()
+    faults: list[Diagnostic] = []
+    try:
+        launches, workspaces = split_launches(
+            program.function, program.name, program.text, arch, options, program.layouts
+        )
+        functions = [function for function, _ in launches]
+        changed = len(functions) != 1 or bool(workspaces) or not functions[0].body.same_as(program.function.body)
+        snapshots.append(_snapshot(*SPLIT, functions, started, changed))
+        for entry in STAGES:
+            stage, started = entry.name, time.perf_counter()
+            after = [entry.run(function, launch) for function, (_, launch) in zip(functions, launches)]
+            changed = any(not a.same_as(b) for a, b in zip(after, functions))
+            functions = after
+            snapshots.append(_snapshot(entry.name, entry.why, functions, started, changed))
+            if any(found.severity == "error" for _, launch in launches for found in launch.diagnostics):
+                break
+        else:
+            snapshots.append(_snapshot(*LAST, functions, time.perf_counter(), False))
+    except Exception as error:
+        faults.append(_internal_error(stage, program, error))
+    found = [*(diagnostic for _, launch in launches for diagnostic in launch.diagnostics), *faults]
+    failed = any(diagnostic.severity == "error" for diagnostic in found)
+    shared = launches[0][1].facts.get("shared_memory", ()) if launches else ()
+    return Lowered(
+        snapshots=tuple(snapshots),
+        launches=() if failed else tuple(functions),
+        workspaces=workspaces,
+        diagnostics=tuple(sorted(dict.fromkeys(found), key=lambda diagnostic: diagnostic.order)),
+        shared_memory=tuple(shared),
+        layouts={buffer.name: layout for _, launch in launches for buffer, layout in launch.layouts.items()},
+    )
+
+
+def _snapshot(name: str, reason: str, functions: list[Any], started: float, changed: bool) -> Snapshot:
+    module = tvm.IRModule({str(function.attrs["global_symbol"]): function for function in functions})
+    return Snapshot(name, reason, module, (time.perf_counter() - started) * 1e3, changed)
+
+
+def _internal_error(stage: str, program: Any, error: Exception) -> Diagnostic:
+    """A fault of a stage, as one line to report: the exception and the innermost places of this package."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "tilelang_nb" in frame.filename]
+    places = " < ".join(f"{frame.name}:{frame.lineno}" for frame in reversed(frames[-3:]))
+    text = (str(error).strip().splitlines() or [""])[0][:160]
+    report = f"{stage}: {type(error).__name__}: {text} ({places})"
+    return say.InternalError(problem=f"lowering failed in {stage}", report=report).at(program.span)

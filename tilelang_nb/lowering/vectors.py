@@ -1,0 +1,147 @@
+"""How many neighbouring elements one access may move: only what is provably contiguous and aligned.
+
+An access is wide in a loop variable when its last index moves with the variable one by one and everything else
+stays; it must start at a multiple of the width, because wide accesses trap on other addresses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import tvm
+from tvm import DataType
+from tvm import tirx as tir
+from tvm.sym import Analyzer
+
+from .context import LaunchContext
+from .nests import Nest
+from .rewrite import constant, dtype_of, loads, substitute, variables, walk
+
+VECTOR_BYTES = 16
+
+
+def lanes_of(dtype: str) -> int:
+    """Elements of the type in one wide access; 1 for types without vectors."""
+    if dtype.startswith(("bool", "handle")):
+        return 1
+    bits = DataType(dtype).bits
+    return max(1, VECTOR_BYTES * 8 // bits) if bits >= 8 else 1
+
+
+def vector_width(nest: Nest, launch: LaunchContext) -> int:
+    """The widest group of neighbouring innermost iterations whose memory accesses are all wide or all the same."""
+    if None in nest.extents or not nest.memory or constant(nest.loops[-1].min) != 0:
+        return 1
+    var, extent = nest.loops[-1].loop_var, nest.extents[-1]
+    width = max(1, min((lanes_of(dtype_of(access.buffer)) for access in nest.memory), default=1))
+    while width > 1:
+        if extent % width == 0 and all(
+            is_wide(access.buffer, access.indices, var, width, launch.analyzer, step=True) for access in nest.memory
+        ):
+            return width
+        width //= 2
+    return 1
+
+
+def is_wide(buffer: Any, indices: Iterable[Any], var: Any, width: int, analyzer: Analyzer, step: bool = False) -> bool:
+    """Do `width` values of the variable touch neighbouring elements from an aligned one on, or all the same element?
+
+    step: the variable itself runs over all numbers, and the groups begin at its multiples of `width`.
+    """
+    indices = list(indices)
+    if not any(var in variables(index) for index in indices):
+        return True
+    if any(var in variables(index) for index in indices[:-1]):
+        return False
+    dtype = dtype_of(var)
+    start = tir.Var("group", dtype) * width if step else tir.const(0, dtype)
+    first = substitute(indices[-1], {var: start})
+    last = substitute(indices[-1], {var: start + 1})
+    if constant(analyzer.simplify(last - first)) != 1:
+        return False
+    if step and constant(analyzer.simplify(substitute(indices[-1], {var: start + (width - 1)}) - first)) != width - 1:
+        return False
+    return _multiple(first, width, analyzer) and all(
+        _multiple(index, width, analyzer) or _multiple(stride, width, analyzer)
+        for index, stride in zip(indices[:-1], outer_strides(buffer))
+    )
+
+
+def outer_strides(buffer: Any) -> list[Any]:
+    """Element strides of all dimensions but the last."""
+    strides = list(buffer.strides)
+    if strides:
+        return strides[:-1]
+    result, stride = [], tir.const(1, "int64")
+    for extent in reversed(list(buffer.shape)[1:]):
+        extent = extent if dtype_of(extent) == "int64" else tir.Cast("int64", extent)
+        stride = stride * extent
+        result.append(stride)
+    return list(reversed(result))
+
+
+def _multiple(value: Any, width: int, analyzer: Analyzer) -> bool:
+    known = analyzer.modular_set(value)
+    return int(known.coeff) % width == 0 and int(known.base) % width == 0
+
+
+def widest(stores: Iterable[Any], var: Any, limit: int, launch: LaunchContext) -> int:
+    """The width for a loop over `var` whose body is these stores, under conditions or not.
+
+    1 where a statement cannot be done for several iterations at once.
+    """
+    accesses: list[tuple[Any, list[Any]]] = []
+    width = limit & -limit
+    for node in stores:
+        if not isinstance(node, tir.BufferStore) or not any(var in variables(index) for index in node.indices):
+            return 1
+        if not _lane_by_lane(node.value):
+            return 1
+        accesses += [(node.buffer, list(node.indices)), *((load.source, list(load.indices)) for load in loads(node))]
+    for buffer, _ in accesses:
+        width = min(width, lanes_of(dtype_of(buffer)))
+    while width > 1:
+        if all(is_wide(buffer, indices, var, width, launch.analyzer, step=True) for buffer, indices in accesses):
+            return width
+        width //= 2
+    return 1
+
+
+# Calls that can be made for every lane by itself.
+_ELEMENTWISE = {
+    f"tirx.{name}"
+    for name in [
+        "exp",
+        "exp2",
+        "exp10",
+        "log",
+        "log2",
+        "log10",
+        "log1p",
+        "sqrt",
+        "rsqrt",
+        "sin",
+        "cos",
+        "tan",
+        "tanh",
+        "sinh",
+        "cosh",
+        "erf",
+        "floor",
+        "ceil",
+        "fabs",
+        "pow",
+        "fmod",
+        "round",
+        "trunc",
+        "nearbyint",
+        "sigmoid",
+    ]
+}
+
+
+def _lane_by_lane(expr: Any) -> bool:
+    found: list[Any] = []
+    walk(expr, (tvm.ir.Call, lambda node: found.append(getattr(node.op, "name", ""))))
+    return all(name in _ELEMENTWISE for name in found)
