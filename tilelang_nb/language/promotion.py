@@ -1,7 +1,7 @@
 """Element types: their names, promotion of operands, weak literals, constants, and joins of re-bound names.
 
-A Python number is weak: it takes the type of what it meets.  The type of a re-bound name is a join over everything bound to
-it: weak int < weak float; weak with strong gives the strong type; two strong types must agree (TL132).
+A Python number is weak: it takes the type of what it meets.  The type of a re-bound name is a join over everything
+bound to it: weak int < weak float; weak with strong gives the strong type; two strong types must agree (TL132).
 """
 
 from __future__ import annotations
@@ -28,7 +28,17 @@ FLOAT8 = (
     "float8_e3m4",
     "float8_e8m0fnu",
 )
-FLOATS = ("float16", "bfloat16", "float32", "tfloat32", "float64", *FLOAT8, "float6_e2m3fn", "float6_e3m2fn", "float4_e2m1fn")
+FLOATS = (
+    "float16",
+    "bfloat16",
+    "float32",
+    "tfloat32",
+    "float64",
+    *FLOAT8,
+    "float6_e2m3fn",
+    "float6_e3m2fn",
+    "float4_e2m1fn",
+)
 INTEGERS = ("int4", "int8", "int16", "int32", "int64", "uint4", "uint8", "uint16", "uint32", "uint64")
 KNOWN = frozenset(("bool", *INTEGERS, *FLOATS))
 
@@ -171,8 +181,11 @@ def join_rebound(a: Kind, b: Kind) -> Kind | None:
 
 
 def kind_of(value: Any) -> Kind:
-    """The kind of a device value or Python number."""
-    return str(value.dtype) if hasattr(value, "use") else ("weak", weak(value))
+    """The kind of a device value or Python number; an integer literal too wide for int32 is int64."""
+    if hasattr(value, "use"):
+        return str(value.dtype)
+    kind = weak(value)
+    return "int64" if kind == "int" and strong("int", value) == "int64" else ("weak", kind)
 
 
 def kind_text(kind: Kind) -> str:

@@ -1,10 +1,11 @@
 """Device values, buffers and regions: what an evaluated expression may yield besides ordinary Python objects.
 
-A `Value` wraps a TIR expression.  TVM's own expressions are not handed to user code: their `==` compares identities when used
-as a condition, they hash, and their operators promote and simplify by other rules.  Every Python protocol that needs the
-value while building is refused here with its code; the front end finds the place.
+A `Value` wraps a TIR expression.  TVM's own expressions are not handed to user code: their `==` compares identities
+when used as a condition, they hash, and their operators promote and simplify by other rules.  Every Python protocol
+that needs the value while building is refused here with its code; the front end finds the place.
 
-`builder()` is the way from an operation to the kernel being built; the front end puts its builder there with `building`.
+`builder()` is the way from an operation to the kernel being built; the front end puts its builder there with
+`building`.
 """
 
 from __future__ import annotations
@@ -27,8 +28,9 @@ from .promotion import as_type, cast, constant, in_ir, is_float, is_integer, joi
 class Builder(Protocol):
     """What operations may ask of the kernel being built; implemented by `frontend.emit`.
 
-    hint: the name being assigned, for allocations.  span: where the statement at hand stands.  launch: None, or an object
-    with `threads` and `blocks`, each a tuple of (variable, extent).  layouts: layouts by key, for `annotate_layout`.
+    hint: the name being assigned, for allocations.  span: where the statement at hand stands.  launch: None, or an
+    object with `threads` and `blocks`, each a tuple of (variable, extent).  layouts: layouts by key, for
+    `annotate_layout`.
     """
 
     hint: str | None
@@ -39,6 +41,7 @@ class Builder(Protocol):
 
     def emit(self, statement: Any) -> None: ...
     def effect(self) -> None: ...
+    def keep(self, value: Value) -> None: ...
     def bind(self, name: str, expr: Any, dtype: str) -> Any: ...
     def operation(self, name: str, *operands: Any, dtype: str = "void") -> Any: ...
     def allocate(self, name: str, shape: Any, dtype: str, memory: str) -> Buffer: ...
@@ -53,7 +56,9 @@ def builder() -> Any:
     """The builder of the kernel being built; TL004 where there is none."""
     stack = _BUILDERS.get()
     if not stack:
-        raise Refusal(say.BadArgument(problem="a T operation outside a kernel", remedy="call it in a kernel or a macro"))
+        raise Refusal(
+            say.BadArgument(problem="a T operation outside a kernel", remedy="call it in a kernel or a macro")
+        )
     return stack[-1]
 
 
@@ -91,11 +96,12 @@ class Value:
     bound before the next effect.  origin: (buffer, index) of an element that was loaded as it stands.
     """
 
-    __slots__ = ("__weakref__", "dtype", "expr", "origin", "reads", "scope")
+    __slots__ = ("__weakref__", "depth", "dtype", "expr", "origin", "reads", "scope")
     __array_ufunc__ = None  # NumPy's operators hand over to ours
 
     def __init__(self, expr: Any, dtype: str, scope: Any = None, reads: bool = False, origin: Any = None):
         self.expr, self.dtype, self.scope, self.reads, self.origin = expr, dtype, scope, reads, origin
+        self.depth = 0
         if reads:
             _BUILDERS.get()[-1].pending.append(weakref.ref(self))
 
@@ -109,8 +115,12 @@ class Value:
         "a device value decides a condition of Python code outside the kernel text",
         "mark the helper with @T.macro, or compute the condition in the kernel",
     )
-    __int__ = __float__ = __complex__ = _needed("a device value is needed as a Python number", "use `T.cast(x, dtype)`, or a T function")
-    __floor__ = __ceil__ = __trunc__ = _needed("a device value is needed as a Python number", "use `T.floor`, `T.ceil` or `T.trunc`")
+    __int__ = __float__ = __complex__ = _needed(
+        "a device value is needed as a Python number", "use `T.cast(x, dtype)`, or a T function"
+    )
+    __floor__ = __ceil__ = __trunc__ = _needed(
+        "a device value is needed as a Python number", "use `T.floor`, `T.ceil` or `T.trunc`"
+    )
     __iter__ = _refuse(lambda self: say.NotIterable(what="a device value", remedy="iterate over `range(n)`"))
     __index__ = _refuse(lambda self: say.RuntimeIndexIntoPythonObject(what="a Python object"))
     __hash__ = _refuse(lambda self: say.RuntimeIndexIntoPythonObject(what="a dict or set"))  # type: ignore[assignment]
@@ -141,7 +151,9 @@ class Value:
         if self.dtype == "bool":
             return derived(tir.Not(self.use()), "bool", self)
         if is_float(self.dtype):
-            raise Refusal(say.DtypeMismatch(problem=f"`~` on a {self.dtype} value", remedy="bit operations need integers"))
+            raise Refusal(
+                say.DtypeMismatch(problem=f"`~` on a {self.dtype} value", remedy="bit operations need integers")
+            )
         return derived(tir.bitwise_not(self.use()), self.dtype, self)
 
     def __abs__(self) -> Value:
@@ -151,7 +163,9 @@ class Value:
 
     def __round__(self, digits: int | None = None) -> Value:
         if digits:
-            raise Refusal(say.BadArgument(problem="round to digits of a device value", remedy="scale, round and scale back"))
+            raise Refusal(
+                say.BadArgument(problem="round to digits of a device value", remedy="scale, round and scale back")
+            )
         return derived(tir.nearbyint(self.use()), self.dtype, self) if is_float(self.dtype) else +self
 
     def __divmod__(self, other: Any) -> Any:
@@ -167,15 +181,24 @@ class Value:
         return derived(cast(self.use(), self.dtype, dtype), dtype, self)
 
 
+DEEPEST = 100  # an expression deeper than this is bound to a variable: compilers recurse over expressions
+
+
 def derived(expr: Any, dtype: str, *sources: Any) -> Value:
     """A value computed from others: it lives as long as the innermost of them."""
-    scope, reads = None, False
+    scope, reads, depth = None, False, 0
     for source in sources:
         if isinstance(source, Value):
             reads = reads or source.reads
+            depth = max(depth, source.depth)
             if source.scope is not None and (scope is None or source.scope.depth > scope.depth):
                 scope = source.scope
-    return Value(expr, dtype, scope, reads)
+    value = Value(expr, dtype, scope, reads)
+    value.depth = depth + 1
+    if depth >= DEEPEST and _BUILDERS.get():
+        _BUILDERS.get()[-1].keep(value)
+        value.depth = 0
+    return value
 
 
 COMPARE = {"<": tir.LT, "<=": tir.LE, ">": tir.GT, ">=": tir.GE, "==": tir.EQ, "!=": tir.NE}
@@ -272,15 +295,14 @@ def simplified(value: Any) -> Any:
 class Buffer:
     """A handle of device memory; identity is Python's, contents are the device's.
 
-    shape: ints and integer Values.  memory: the scope string ("global", "shared.dyn", "local.fragment", "local", "local.var",
-    "shared.barrier").  var: the TIR buffer variable.  home: the scope it was allocated in, None for parameters.
+    shape: ints and integer Values.  memory: the scope string ("global", "shared.dyn", "local.fragment", "local",
+    "local.var", "shared.barrier").  var: the TIR buffer variable.  home: the scope it was allocated in, None for
+    parameters.
     """
 
     is_variable = False  # a `T.alloc_var` scalar: its name means its content
 
-    def __init__(
-        self, name: str, shape: Any, dtype: str, memory: str, var: Any, strides: Any = None, home: Any = None
-    ):
+    def __init__(self, name: str, shape: Any, dtype: str, memory: str, var: Any, strides: Any = None, home: Any = None):
         self.name, self.shape, self.dtype, self.memory, self.var = name, tuple(shape), dtype, memory, var
         self.strides = tuple(strides) if strides is not None else None
         self.home = home
@@ -303,6 +325,12 @@ class Buffer:
     @property
     def ndim(self) -> int:
         return len(self.shape)
+
+    def check_alive(self) -> None:
+        """TL115 where the scope that it was allocated in has ended."""
+        if self.home is not None and not self.home.open:
+            problem = f"`{self.name}` was allocated in a loop, branch or kernel that has ended"
+            raise Refusal(say.GeneratorOutOfScope(problem=problem))
 
     def __getitem__(self, index: Any) -> Any:
         places = self.indices(index)
@@ -329,9 +357,7 @@ class Buffer:
 
     def indices(self, index: Any) -> tuple[Any, ...]:
         """Normalised: constants counted from the front and checked, slices as slice(begin, end)."""
-        if self.home is not None and not self.home.open:
-            problem = f"{self.name} was allocated in a loop, branch or kernel that has ended"
-            raise Refusal(say.GeneratorOutOfScope(problem=problem))
+        self.check_alive()
         index = index if isinstance(index, tuple) else (index,)
         if any(i is Ellipsis for i in index):
             at = next(at for at, i in enumerate(index) if i is Ellipsis)
@@ -381,7 +407,9 @@ class Buffer:
             outside = outside or isinstance(begin, int) and begin >= extent or isinstance(end, int) and end > extent
         size = simplified(end - begin)
         if outside or isinstance(size, int) and size <= 0:
-            problem = f"{begin}:{end} is outside {self.name}, shape {self.shape}" if outside else f"{begin}:{end} is empty"
+            problem = (
+                f"{begin}:{end} is outside {self.name}, shape {self.shape}" if outside else f"{begin}:{end} is empty"
+            )
             raise Refusal(say.IndexOutOfBounds(problem=problem, remedy="keep the region inside the buffer"))
         return slice(begin, end)
 

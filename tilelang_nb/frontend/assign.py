@@ -1,0 +1,187 @@
+"""Assignments: names, elements, unpacking, augmented and annotated forms, `del`."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from typing import Any
+
+from ..language.dtypes import Dtype
+from ..language.operands import described
+from ..language.promotion import as_type
+from ..language.values import Buffer, Region, Value, is_device, number
+from ..source import catalogue as say
+from ..source.diagnostic import Refusal
+from .bindings import CONTAINERS
+
+IN_PLACE = {
+    ast.Add: operator.iadd,
+    ast.Sub: operator.isub,
+    ast.Mult: operator.imul,
+    ast.Div: operator.itruediv,
+    ast.FloorDiv: operator.ifloordiv,
+    ast.Mod: operator.imod,
+    ast.Pow: operator.ipow,
+    ast.LShift: operator.ilshift,
+    ast.RShift: operator.irshift,
+    ast.BitAnd: operator.iand,
+    ast.BitOr: operator.ior,
+    ast.BitXor: operator.ixor,
+    ast.MatMult: operator.imatmul,
+}
+
+
+def assign(walker: Any, node: ast.Assign) -> None:
+    if len(node.targets) > 1:
+        lines, source = [], ast.unparse(node.value)
+        for target in node.targets:
+            lines.append(f"`{ast.unparse(target)} = {source}`")
+            source = ast.unparse(target)
+        raise Refusal(say.ChainedAssignment(statements=" and ".join(lines)), node)
+    target = node.targets[0]
+    walker.builder.hint = target.id if isinstance(target, ast.Name) else None
+    bind_target(walker, target, [walker.evaluate(node.value)], node)
+
+
+def bind_target(walker: Any, target: ast.expr, box: list[Any], node: ast.AST) -> None:
+    """Bind a name, store an element, or unpack.
+
+    box: a one-element list that the last user empties; a value that a statement consumes must have no other
+    reference, or it would be kept in a variable (emit.py).
+    """
+    if isinstance(target, ast.Name):
+        walker.locate(target, walker.bind, target.id, box, node if isinstance(node, ast.AugAssign) else target)
+    elif isinstance(target, ast.Subscript):
+        store_place(walker, target, walker.evaluate(target.value), walker.evaluate(target.slice), box)
+    elif isinstance(target, (ast.Tuple, ast.List)):
+        unpack(walker, target, box.pop(), node)
+    elif isinstance(target, ast.Starred):
+        bind_target(walker, target.value, box, node)
+    else:
+        remedy = "bind a name, or store into a buffer"
+        raise Refusal(say.UnsupportedSyntax(what="assignment to an attribute in a kernel", remedy=remedy), target)
+
+
+def unpack(walker: Any, target: ast.Tuple | ast.List, value: Any, node: ast.AST) -> None:
+    if is_device(value):
+        remedy = "unpack a tuple, or index it"
+        raise Refusal(say.NotIterable(what=f"{described(value)} to unpack", remedy=remedy), target)
+    items = walker.locate(target, lambda: list(walker.intrinsics.bounded(value)))
+    value = None
+    stars = [at for at, part in enumerate(target.elts) if isinstance(part, ast.Starred)]
+    count = len(target.elts)
+    if (len(items) < count - 1) if stars else len(items) != count:
+        expected = f"at least {count - 1}" if stars else str(count)
+        message = say.ExceptionWhileBuilding(
+            exception=f"ValueError: {expected} value{'s' * (count != 1)} to unpack, {len(items)} given",
+            remedy="give as many targets as values",
+        )
+        raise Refusal(message, target)
+    for item in items:  # all right-hand sides are read before the first target is stored
+        if isinstance(item, Value) and item.reads:
+            walker.builder.keep(item)
+    item = None
+    if stars:
+        at, after = stars[0], count - stars[0] - 1
+        items[at : len(items) - after] = [items[at : len(items) - after]]
+    for part in target.elts:
+        bind_target(walker, part, [items.pop(0)], node)
+
+
+def store_place(walker: Any, target: ast.expr, base: Any, index: Any, box: list[Any]) -> None:
+    """`base[index] = box[0]`."""
+    if isinstance(base, Value) and base.is_variable and index in (0, (0,), ()):  # x[0] of a `T.alloc_var` variable
+        base, index = base.origin[0], (0,)
+    if isinstance(base, Region):
+        base, index = base.buffer, walker.locate(target, base.inner, index)
+    if isinstance(base, Buffer):
+        walker.locate(target, lambda: walker.builder.store(base, base.indices(index), box.pop()))
+    elif is_device(base):
+        remedy = "store into an element of a buffer"
+        raise Refusal(say.UnsupportedSyntax(what=f"a store into {described(base)}", remedy=remedy), target)
+    elif isinstance(index, Value):
+        raise Refusal(say.RuntimeIndexIntoPythonObject(what=f"a {type(base).__name__}"), target)
+    else:
+        walker.locate(target, walker.check_change, base)
+        walker.locate(target, operator.setitem, base, index, box.pop())
+
+
+def augmented(walker: Any, node: ast.AugAssign) -> None:
+    """Python's order: the old value is read first, then the operand; lists and sets change in place, so aliases see it."""
+    apply, target = IN_PLACE[type(node.op)], node.target
+    base = index = None
+    if isinstance(target, ast.Name):
+        old = [walker.evaluate(_load_of(walker, target))]
+    elif isinstance(target, ast.Subscript):
+        base, index = walker.evaluate(target.value), walker.evaluate(target.slice)
+        if isinstance(base, Buffer):
+            index = walker.locate(target, base.indices, index)  # once: an index that loads is read once
+            for part in index:
+                if isinstance(part, Value) and part.reads:
+                    walker.builder.keep(part, "at")
+            part = None
+        old = [walker.locate(target, operator.getitem, base, index)]
+    else:
+        remedy = "bind a name, or store into a buffer"
+        raise Refusal(say.UnsupportedSyntax(what="assignment to an attribute in a kernel", remedy=remedy), target)
+    operand = [walker.evaluate(node.value)]
+    if isinstance(old[0], CONTAINERS):
+        walker.locate(target, walker.check_change, old[0])
+    box = [walker.locate(node, lambda: apply(old.pop(), operand.pop()))]
+    if isinstance(target, ast.Name):
+        bind_target(walker, target, box, node)
+    else:
+        store_place(walker, target, base, index, box)
+
+
+def _load_of(walker: Any, target: ast.Name) -> ast.Name:
+    """The target of an augmented assignment as an expression, one node per target."""
+    key = ("load", target)
+    load = walker.frame.codes.get(key)
+    if load is None:
+        load = walker.frame.codes[key] = ast.copy_location(ast.Name(target.id, ast.Load()), target)
+    return load
+
+
+def annotated(walker: Any, node: ast.AnnAssign) -> None:
+    """`x: T.float16 = e` casts; without a value the annotation is only read by people."""
+    if node.value is None:
+        return
+    walker.builder.hint = node.target.id if isinstance(node.target, ast.Name) else None
+    value = walker.evaluate(node.value)
+    annotation = node.annotation
+    if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
+        annotation = walker.postponed(annotation)
+    dtype = _dtype_of(walker.evaluate(annotation))
+    if dtype is not None:
+        found = value if is_device(value) else number(value)
+        if isinstance(found, Value):
+            value = found.astype(dtype)
+        elif found is not None and not is_device(found):
+            value = walker.locate(node.value, lambda: Value(as_type(_whole(found, dtype), dtype), dtype))
+        found = None
+    box, value = [value], None
+    bind_target(walker, node.target, box, node)
+
+
+def _whole(found: Any, dtype: str) -> Any:
+    """A float constant cast to an integer type drops its fraction, as the cast of a device value does."""
+    return int(found) if isinstance(found, float) and "int" in dtype else found
+
+
+def _dtype_of(annotation: Any) -> str | None:
+    if isinstance(annotation, Dtype):
+        return str(annotation)
+    return {float: "float32", int: "int32", bool: "bool"}.get(annotation) if isinstance(annotation, type) else None
+
+
+def delete(walker: Any, node: ast.Delete) -> None:
+    for target in node.targets:
+        if not isinstance(target, ast.Name):
+            message = say.UnsupportedSyntax(
+                what="`del` of something that is no name", remedy="only names can be deleted"
+            )
+            raise Refusal(message, node)
+        walker.evaluate(_load_of(walker, target))  # an unbound name is refused
+        walker.note_rebound(target.id, node)
+        walker.frame.set(target.id, None)

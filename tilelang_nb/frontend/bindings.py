@@ -1,0 +1,248 @@
+"""Binding names, and the decision which of them become mutable per-thread scalars.
+
+A name is promoted on *read*, never for being re-bound: after a branch or loop a name with several bindings is a
+Conflict, and reading it requests a scalar at a *site* (the place of a binding, the same in every pass).  The pass
+goes on with a stand-in of the right type, so that one pass collects all requests; then the build starts again with
+them.  `promoted` only grows: a request that brings nothing new falls back to the branch or loop where the bindings
+met, and if that brings nothing either the statement is refused.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import deque
+from typing import Any
+
+from tvm import tirx as tir
+
+from ..language.operands import described, stored
+from ..language.promotion import Kind, constant, in_ir, join_rebound, kind_of, kind_text, strong
+from ..language.values import Buffer, Value, is_device, number
+from ..source import catalogue as say
+from ..source.diagnostic import Poisoned, Refusal
+from .names import POISON, Conflict, Frame, Gone, Hidden, Mutable, Plain, Site, bound_names
+from .scopes import Scope
+
+CONTAINERS = (list, dict, set, deque, bytearray)
+
+
+def is_number(value: Any) -> bool:
+    return isinstance(value, (Value, bool, int, float))
+
+
+def dtype_of_kind(kind: Kind, value: Any = 0) -> str:
+    return strong(kind[1], value) if isinstance(kind, tuple) else kind
+
+
+def described_object(value: Any) -> str:
+    """What a message calls a compile-time object that cannot become a scalar."""
+    return described(value) if is_device(value) or value is None else f"a {type(value).__name__}"
+
+
+class Bindings:
+    """Part of the walker."""
+
+    frame: Frame
+    scope: Scope
+    builder: Any
+    promoted: dict[Site, Kind]
+    requested: dict[Site, Kind]
+    shared: Any
+    errors: bool
+
+    # -- binding ---------------------------------------------------------------------------------------------------
+    def bind(self, name: str, box: list[Any], node: ast.AST, own: bool = True) -> None:
+        """`name = box[0]` here: a store when the name is a mutable scalar of an outer scope, else a new binding.
+
+        The box is emptied: a value that a statement consumes must have no other reference, or it would be kept
+        (emit.py). own: False for parameters, whose values keep their expressions.
+        """
+        frame, scope = self.frame, self.scope
+        state = frame.states.get(name)
+        site = frame.site(name, node)
+        explicit = isinstance(box[0], Buffer) and box[0].is_variable
+        if isinstance(state, Mutable) and not explicit and (state.scope is not scope or state.explicit):
+            self.store_scalar(state, name, box, node)
+            return
+        self.note_rebound(name, node)
+        if site in self.promoted and not is_device(box[0]):
+            found = number(box[0])
+            box[0] = box[0] if found is None else found
+        if explicit:
+            frame.set(name, Mutable(box[0], scope, site, True))
+        elif site in self.promoted and is_number(box[0]) and not scope.host:
+            if not (isinstance(state, Mutable) and state.site == site and state.scope is scope):
+                state = self.declare(name, site)
+            self.store_scalar(state, name, box, node)
+        else:
+            value = box.pop()
+            if isinstance(value, Value) and own and not isinstance(value.expr, tir.Var):
+                if value.reads:
+                    self.builder.check_readable()
+                expr, dtype = value.use(), value.dtype
+                value = None  # used up: it needs no variable of its own
+                value = Value(self.builder.bind(name, expr, dtype), dtype, scope)
+            frame.set(name, Plain(value, site, node, scope))
+
+    def note_rebound(self, name: str, node: ast.AST) -> None:
+        """The name is about to change in this scope."""
+        key = (self.frame, name)
+        if key not in self.scope.saved:
+            self.scope.saved[key] = self.frame.binding(name)
+        self.scope.rebound[key] = node
+
+    def declare(self, name: str, site: Site) -> Mutable:
+        dtype = dtype_of_kind(self.promoted[site])
+        buffer = self.builder.allocate(name, (1,), dtype, "local.var")
+        buffer.is_variable = True
+        state = Mutable(buffer, self.scope, site)
+        self.frame.set(name, state)
+        return state
+
+    def declare_before(self, node: ast.AST, names: tuple[str, ...]) -> None:
+        """Scalars whose site is the branch or loop `node`: they begin with what the name holds now, if anything."""
+        for name in names:
+            site = self.frame.site(name, node)
+            if site not in self.promoted or self.scope.host:
+                continue
+            binding = self.frame.binding(name)
+            if isinstance(binding, Mutable):
+                continue
+            box: list[Any] = []
+            if binding is not None and binding is not POISON and not isinstance(binding, Gone):
+                box.append(self.frame.names[name])
+                if not is_number(box[0]):
+                    continue
+            self.note_rebound(name, node)
+            state = self.declare(name, site)
+            if box:
+                self.store_scalar(state, name, box, node)
+
+    def store_scalar(self, state: Mutable, name: str, box: list[Any], node: ast.AST) -> None:
+        value = box.pop()
+        found = number(value) if not is_device(value) else value
+        if not is_number(found):
+            what = f"`{name}` is a number known only when the kernel runs; here it becomes {described_object(value)}"
+            raise Refusal(say.CompileTimeObjectChanged(what=what, remedy="use another name"), node)
+        value = found
+        found = None
+        scope: Any = self.scope
+        while scope is not None and scope is not state.scope:
+            if scope.kind == "parallel" and state.buffer.memory == "local.var":
+                raise Refusal(say.ScalarAccumulatedInParallel(name=name), node)
+            scope = scope.parent
+        buffer = state.buffer
+        if state.explicit:
+            target = name if buffer.name == name else buffer.name
+            expr = stored(value, target, buffer.dtype).use()
+        else:
+            kind = self.promoted[state.site]
+            joined = join_rebound(kind, kind_of(value))
+            if joined is None:
+                raise self.type_conflict(name, kind, kind_of(value), node)
+            self.request(state.site, joined)
+            if isinstance(value, Value):
+                expr = value.astype(buffer.dtype).use()
+            else:
+                expr = constant(value, buffer.dtype)
+        value = None
+        places = [buffer.index_expr(i) for i in buffer.indices((0,) * len(buffer.shape))]
+        self.builder.store_expr(buffer, places, expr)
+
+    # -- conflicts -------------------------------------------------------------------------------------------------
+    def type_conflict(self, name: str, first: Kind, second: Kind, node: ast.AST) -> Refusal:
+        target = first if isinstance(first, str) else dtype_of_kind(second)
+        message = say.TypeConflict(name=name, first=kind_text(first), second=kind_text(second), target=target)
+        return Refusal(message, node)
+
+    def kind_of_binding(self, name: str, binding: Any, node: ast.AST) -> Kind:
+        """The kind a scalar needs for a binding; TL133 for an object, TL130 for a variable that is gone."""
+        if isinstance(binding, Hidden):
+            binding = binding.outside
+        if isinstance(binding, Mutable):
+            if binding.explicit and not binding.scope.open:
+                raise Refusal(say.MaybeUnbound(name=name, what="the `if` or loop"))
+            return str(binding.buffer.dtype) if binding.explicit else self.promoted[binding.site]
+        value = binding.value
+        found = number(value) if not is_device(value) else value
+        if not is_number(found):
+            what = f"`{name}` is {described_object(value)} and is re-bound under runtime control flow"
+            remedy = "choose with a compile-time condition, or use a buffer"
+            raise Refusal(say.CompileTimeObjectChanged(what=what, remedy=remedy), node)
+        return kind_of(found)
+
+    def read_conflict(self, frame: Frame, name: str, conflict: Conflict) -> Value:
+        """A name with different bindings is read: request a mutable scalar and go on with a stand-in of its type."""
+        if conflict.parallel:
+            raise Refusal(say.ScalarAccumulatedInParallel(name=name), conflict.node)
+        kind: Kind | None = None
+        for binding in conflict.bindings:
+            if binding is POISON:
+                raise Poisoned
+            if isinstance(binding, Gone):
+                raise Refusal(binding.message)
+            new = self.kind_of_binding(name, binding, conflict.node)
+            joined = new if kind is None else join_rebound(kind, new)
+            if joined is None:
+                raise self.type_conflict(name, kind, new, conflict.node)  # type: ignore[arg-type]
+            kind = joined
+        assert kind is not None
+        self.request_one_of((conflict.site, conflict.meeting), kind, name)
+        dtype = dtype_of_kind(kind)
+        return Value(tir.Var(name, in_ir(dtype)), dtype, None)
+
+    def request(self, site: Site, kind: Kind) -> bool:
+        """Ask for a scalar of this kind at a site; whether that brings anything new to the next pass."""
+        known = self.requested.get(site, self.promoted.get(site))
+        joined = kind if known is None else join_rebound(known, kind) or known
+        if joined != self.promoted.get(site):
+            self.requested[site] = joined
+            return True
+        return site in self.requested
+
+    def request_one_of(self, sites: tuple[Site, ...], kind: Kind, name: str) -> None:
+        """Request at the first site that brings something new.
+
+        Where none does, an earlier mistake has taken the scalar away; without one no scalar can serve: refuse.
+        """
+        if any(self.request(site, kind) for site in sites):
+            return
+        if self.errors:
+            raise Poisoned
+        report = f"no scalar serves {name}: {[str(site[-3:]) for site in sites]}"
+        raise Refusal(say.InternalError(problem=f"`{name}` cannot be kept over this control flow", report=report))
+
+    def bind_walrus(self, name: str, value: Any, place: tuple[int, int]) -> Any:
+        """`name := value`; a device value is bound, so nothing may guard it."""
+        box = [value]
+        del value
+        self.bind(name, box, ast.Name(name, ast.Store(), lineno=place[0], col_offset=place[1]))
+        return self.frame.names[name]
+
+    def name_reference(self, name: str) -> Buffer | None:
+        """A plain name given for a `T.Ref` parameter: from here on a mutable scalar.  None where it holds no number."""
+        frame = self.frame
+        state = frame.states.get(name)
+        if isinstance(state, Mutable):
+            return state.buffer
+        value = frame.names[name]
+        if not is_number(value):
+            return None
+        place = ast.Name(name, ast.Store(), lineno=self.line, col_offset=-1)  # type: ignore[attr-defined]
+        site = frame.site(name, place)
+        kind = str(value.dtype) if isinstance(value, Value) else dtype_of_kind(kind_of(value), value)
+        self.promoted.setdefault(site, kind)
+        box = [value]
+        del value
+        self.note_rebound(name, place)
+        state = self.declare(name, site)
+        self.store_scalar(state, name, box, place)
+        return state.buffer
+
+    def poison(self, node: ast.AST) -> None:
+        """Names that a refused statement would have bound give no second message."""
+        for name in bound_names(node):
+            key = (self.frame, name)
+            if key not in self.scope.saved:
+                self.scope.saved[key] = self.frame.binding(name)
+            self.frame.set(name, POISON)

@@ -1,0 +1,147 @@
+"""`if`, `match`, `assert`, `return`, and expressions as statements."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from tvm import tirx as tir
+
+from ..language.values import Region, Value, truth
+from ..source import catalogue as say
+from ..source.diagnostic import Refusal
+from .control import ReturnValue
+from .locate import MARK
+from .merge import merge_branches, merge_host_branches
+from .names import bound_names
+
+
+def truth_at(walker: Any, node: ast.expr) -> Any:
+    """A condition: a Python bool, or a boolean Value."""
+    return walker.locate(node, truth, walker.evaluate(node))
+
+
+def if_statement(walker: Any, node: ast.If) -> None:
+    condition = truth_at(walker, node.test)
+    if not isinstance(condition, Value):
+        walker.suite(node.body if condition else node.orelse)
+        return
+    if walker.scope.host:
+        host_if(walker, node, condition)
+        return
+    walker.declare_before(node, bound_names(*node.body, *node.orelse))
+    builder = walker.builder
+    test, span = condition.use(), builder.span
+    condition = None
+    then = walker.open("if", node)
+    walker.suite(node.body)
+    then_body = walker.close()
+    if then.terminated and node.orelse:  # what follows a `break` is the other branch: its bindings belong to this scope
+        builder.append_at(tir.IfThenElse(test, then_body, None, span), span)
+        merge_branches(walker, [then], node)
+        walker.suite(node.orelse)
+        return
+    other = walker.open("if", node)
+    walker.suite(node.orelse)
+    other_body = walker.close()
+    builder.append_at(tir.IfThenElse(test, then_body, other_body if node.orelse else None, span), span)
+    merge_branches(walker, [then, other], node)
+    if then.terminated and other.terminated:
+        walker.scope.terminated = True
+
+
+def host_if(walker: Any, node: ast.If, condition: Value) -> None:
+    """A run-time `if` around launches: nothing runs on the host, so each launch takes the condition inside."""
+    if condition.reads:
+        walker.locate(node.test, walker.builder.check_readable)
+    test = Value(walker.builder.bind("condition", condition.use(), "bool"), "bool", walker.scope)
+    scopes = []
+    for holds, body in ((test.use(), node.body), (tir.Not(test.use()), node.orelse)):
+        scopes.append(walker.open("host-if", node))
+        walker.host_conditions.append(holds)
+        walker.suite(body)
+        walker.host_conditions.pop()
+        walker.close()
+    merge_host_branches(walker, test, *scopes)
+
+
+def match_statement(walker: Any, node: ast.Match) -> None:
+    """Python's own `match` on a compile-time subject; captures are bound like assignments."""
+    subject = walker.evaluate(node.subject)
+    parts = subject if isinstance(subject, (tuple, list)) else [subject]
+    if any(isinstance(part, (Value, Region)) for part in parts):
+        raise Refusal(say.MatchOnDeviceValue(), node)
+    code = walker.frame.codes.get(node)
+    if code is None:
+        code = walker.frame.codes[node] = _chooser(node)
+    captured: dict[str, Any] = {"__subject": subject, "__case": None}
+
+    def choose() -> None:
+        exec(code, walker.frame.names, captured)
+
+    try:
+        walker.locate(node.subject, choose)
+    except Refusal as refusal:
+        if refusal.code == "TL128":  # a guard, or a value pattern, that compares a device value
+            raise Refusal(say.MatchOnDeviceValue(), node) from None
+        raise
+    chosen = captured["__case"]
+    if chosen is None:
+        return
+    for name, value in captured.items():
+        if not name.startswith("__"):
+            walker.bind(name, [value], node)
+    walker.suite(node.cases[chosen].body)
+
+
+def _chooser(node: ast.Match) -> Any:
+    cases = []
+    for number, case in enumerate(node.cases):
+        body = ast.Assign([ast.Name("__case", ast.Store())], ast.Constant(number))
+        cases.append(ast.match_case(case.pattern, case.guard, [body]))
+    tree = ast.Module([ast.Match(ast.Name("__subject", ast.Load()), cases)], [])
+    return compile(ast.fix_missing_locations(tree), MARK, "exec", dont_inherit=True)
+
+
+def assertion(walker: Any, node: ast.Assert) -> None:
+    condition = truth_at(walker, node.test)
+    written = ast.unparse(node.test)
+    if isinstance(condition, Value):
+        raise Refusal(say.RuntimeAssert(condition=written), node)
+    if not condition:
+        said = walker.locate(node, lambda: str(walker.evaluate(node.msg))) if node.msg else f"`{written}`"
+        raise Refusal(say.AssertionFailedWhileBuilding(condition=said, remedy=f"make `{written}` true"), node)
+
+
+def return_statement(walker: Any, node: ast.Return) -> None:
+    """`return` unwinds to the call of the macro or ends the kernel; under device control flow it cannot."""
+    inside = walker.under_device_control()
+    if walker.calls:
+        if inside:
+            message = say.ReturnNotAllowed(
+                problem="`return` under runtime control flow",
+                remedy="return once, at the end, and choose with `if`/`else`",
+            )
+            raise Refusal(message, node)
+    elif inside or walker.loops:
+        message = say.ReturnNotAllowed(problem="`return` before the end", remedy="put the rest under `if`/`else`")
+        raise Refusal(message, node)
+    elif node.value is not None and not walker.may_return:
+        message = say.ReturnNotAllowed(
+            problem="a kernel returns nothing", remedy="store the result in a buffer parameter"
+        )
+        raise Refusal(message, node)
+    raise ReturnValue(walker.evaluate(node.value) if node.value else None)
+
+
+def expression(walker: Any, node: ast.Expr) -> None:
+    """A call that gives a device value is kept for its effect."""
+    if isinstance(node.value, ast.Constant):
+        return
+    value = walker.evaluate(node.value)
+    if isinstance(value, Value) and isinstance(node.value, ast.Call) and value.origin is None:
+        if isinstance(value.expr, tir.Call):
+            expr = value.use()
+            value = None
+            walker.builder.effect()
+            walker.builder.emit(tir.Evaluate(expr, walker.builder.span))

@@ -1,0 +1,135 @@
+"""One kernel from its text to its tile program: passes of the walk until no mutable scalar is missing."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tvm import tirx as tir
+
+from ..language.promotion import Kind
+from ..language.values import building
+from ..source import catalogue as say
+from ..source.diagnostic import Diagnostic, Refusal
+from .control import ReturnValue
+from .definitions import Definition
+from .emit import sequence
+from .limits import Limits
+from .locate import internal_error
+from .names import Outer, Site
+from .parameters import argument_of, read_parameters
+from .program import Parameter, TileProgram
+from .walk import Shared, Walker
+
+
+@dataclass(frozen=True)
+class Built:
+    """program: None where an error was found.  diagnostics: in the order they were found."""
+
+    program: TileProgram | None
+    diagnostics: tuple[Diagnostic, ...]
+
+
+def build_kernel(
+    definition: Definition, annotations: Mapping[str, Any], outer: Outer, evaluate: Callable[[str], Any], limits: Limits
+) -> Built:
+    """Build a kernel.  annotations: of its parameters; `evaluate` resolves postponed ones.  Never raises for a mistake."""
+    text = definition.text
+    parameters, wrong = read_parameters(definition.node, annotations, evaluate)
+    if wrong:
+        return Built(None, tuple([_located(refusal, definition) for refusal in wrong]))
+    try:
+        walker, printed = find_scalars(definition, parameters, outer, limits)
+    except RecursionError:
+        message = say.UnsupportedSyntax(
+            what="a kernel nested too deeply", remedy="split it, with `@T.macro` for the parts"
+        )
+        return Built(None, (message.at(text.span(definition.node)),))
+    except Exception as error:  # a fault of this package must not end the session
+        return Built(None, (internal_error(error).at(text.span(definition.node)),))
+    sys.stdout.write(printed)
+    return finish(walker, definition, parameters, printed)
+
+
+def _located(refusal: Refusal, definition: Definition) -> Diagnostic:
+    place = refusal.place if refusal.place is not None else definition.node
+    span = definition.text.span(place) if hasattr(place, "lineno") else place
+    return refusal.message.at(span, refusal.notes, refusal.fixes)
+
+
+def find_scalars(
+    definition: Definition, parameters: list[Parameter], outer: Outer, limits: Limits
+) -> tuple[Walker, str]:
+    """Walk the kernel until a pass requests no new scalar; the last walk, and what was printed in it.
+
+    It ends: a pass either requests a site that was not promoted, or a wider kind for one that was, and the sites and
+    kinds of a text are finite.
+    """
+    promoted: dict[Site, Kind] = {}
+    shared = Shared()
+    for _ in range(limits.passes):
+        shared.restore()
+        walker = Walker(definition, outer, promoted, shared, limits)
+        captured = io.StringIO()
+        with building(walker.builder), contextlib.redirect_stdout(captured):
+            walk(walker, parameters)
+        grown = {**promoted, **walker.requested}
+        if grown == promoted:
+            break
+        promoted = grown
+    else:
+        raise RuntimeError(f"no end after {limits.passes} passes")
+    return walker, captured.getvalue()
+
+
+def walk(walker: Walker, parameters: list[Parameter]) -> None:
+    node = walker.definition.node
+    walker.builder.at(node, walker.definition.text)
+    try:
+        walker.bind_parameters(walker.definition, {p.name: argument_of(p) for p in parameters})
+        walker.suite(node.body)
+    except ReturnValue as returned:
+        walker.returned = returned.value
+    walker.scope.open = False  # what was made here is of no use to another kernel
+
+
+def finish(walker: Walker, definition: Definition, parameters: list[Parameter], printed: str) -> Built:
+    """The tile program of a complete walk."""
+    text, node = definition.text, definition.node
+    diagnostics = tuple(walker.found.values())
+    if walker.errors:
+        return Built(None, diagnostics)
+    body = sequence(walker.builder.frames[0])
+    walker.builder.at(node, text)
+    function = tir.PrimFunc([p.var for p in parameters], body, span=walker.builder.span)
+    stray = _undefined(function)
+    if stray:
+        names = ", ".join(f"`{name}`" for name in stray)
+        problem = f"{names} is known to no parameter of `{node.name}`"
+        message = say.BadArgument(problem=problem, remedy="a `T.dynamic` size must stand in the shape of a parameter")
+        return Built(None, (*diagnostics, message.at(text.span(node))))
+    program = TileProgram(
+        node.name,
+        function.with_attr("global_symbol", node.name),
+        tuple(parameters),
+        text,
+        text.span(node),
+        walker.record.root,
+        tuple(walker.builder.statement_spans),
+        dict(walker.builder.layouts),
+        printed,
+    )
+    return Built(program, diagnostics)
+
+
+def _undefined(function: Any) -> list[str]:
+    """Names of variables that the program uses and nothing defines."""
+    known = list(function.params)
+    for parameter in function.params:
+        for extent in getattr(parameter, "shape", ()) or ():
+            known.extend(tir.analysis.undefined_vars(tir.Evaluate(extent), []))
+    return sorted({var.name for var in tir.analysis.undefined_vars(function.body, known)})

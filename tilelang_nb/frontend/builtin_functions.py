@@ -1,0 +1,188 @@
+"""Python's built-in functions in a kernel: their T forms on device values, refusals, and limits on endless iterators.
+
+Callees are compared by identity, so an alias of a built-in is the built-in and a user's function of the same name is
+not.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable
+from typing import Any
+
+from tvm import tirx as tir
+
+from ..language.loops import DeviceLoop
+from ..language.operands import described
+from ..language.promotion import is_integer, join_operands
+from ..language.values import Buffer, Region, Value, derived, is_device, truth
+from ..source import catalogue as say
+from ..source.diagnostic import Message, Refusal
+
+
+def device_range(*bounds: Any, **keywords: Any) -> Any:
+    """`range`: a device loop where a bound is known only at the launch, else Python's."""
+    for bound in bounds:
+        if is_device(bound) and not isinstance(bound, Value) and not getattr(bound, "is_variable", False):
+            remedy = f"use an extent: `range({described(bound).strip('`')}.shape[0])`"
+            raise Refusal(say.NotIterable(what=f"{described(bound)} as a bound of `range`", remedy=remedy))
+    if len(bounds) == 3 and isinstance(bounds[2], int) and bounds[2] == 0:
+        raise Refusal(say.ZeroStep())
+    if keywords or not 1 <= len(bounds) <= 3 or not any(isinstance(bound, Value) for bound in bounds):
+        return builtins.range(*bounds, **keywords)
+    for bound in bounds:
+        if isinstance(bound, Value) and not is_integer(bound.dtype):
+            raise Refusal(
+                say.BadArgument(problem=f"a {bound.dtype} value as a bound of `range`", remedy="cast it to int32")
+            )
+        if not isinstance(bound, (Value, int)):
+            problem = f"a bound of `range` is {described(bound)}"
+            raise Refusal(say.BadArgument(problem=problem, remedy="divide with `//`, or give an integer"))
+    start, stop, step = (0, bounds[0], 1) if len(bounds) == 1 else (*bounds, 1)[:3]
+    return DeviceLoop("serial", ((start, stop, step),))
+
+
+def _extreme(python: Callable[..., Any], node: Any, items_of: Callable[[Any], Any]) -> Callable[..., Any]:
+    def extreme(*args: Any, **kwargs: Any) -> Any:
+        if len(args) == 1 and isinstance(args[0], (Buffer, Region)):
+            remedy = f"use `T.reduce_{python.__name__}`"
+            raise Refusal(
+                say.NotIterable(what=f"{described(args[0])} as the operand of `{python.__name__}`", remedy=remedy)
+            )
+        items = list(items_of(args[0])) if len(args) == 1 else list(args)
+        if not any(isinstance(item, Value) for item in items):
+            return python(items, **kwargs)
+        if kwargs:
+            problem = f"`{python.__name__}` of device values takes no {next(iter(kwargs))}"
+            raise Refusal(say.BadArgument(problem=problem, remedy="leave it out"))
+        result = items[0]
+        for item in items[1:]:
+            if isinstance(result, Value) or isinstance(item, Value):
+                x, y, dtype = join_operands(result, item)
+                result = derived(node(x, y), dtype, result, item)
+            else:
+                result = python(result, item)
+        return result
+
+    return extreme
+
+
+def _sum(items_of: Callable[[Any], Any]) -> Callable[..., Any]:
+    def total(items: Any, /, start: Any = 0) -> Any:
+        if is_device(items):
+            remedy = "use `T.reduce_sum`, or a generator: `sum(A[i] for i in range(4))`"
+            raise Refusal(say.NotIterable(what=f"{described(items)} as the operand of `sum`", remedy=remedy))
+        result = start
+        for item in items_of(items):
+            first = type(result) is int and result == 0 and isinstance(item, Value) and item.dtype != "bool"
+            result = item if first else result + item
+        return result
+
+    return total
+
+
+def _convert(function: Any, keeps: Callable[[str], bool], dtype: str) -> Callable[..., Any]:
+    def converted(*args: Any, **kwargs: Any) -> Any:
+        if len(args) == 1 and isinstance(args[0], Value) and not kwargs:
+            return args[0] if keeps(args[0].dtype) else args[0].astype(dtype)
+        return function(*args, **kwargs)
+
+    return converted
+
+
+def _boolean(*args: Any, **kwargs: Any) -> Any:
+    return truth(args[0]) if len(args) == 1 and is_device(args[0]) else builtins.bool(*args, **kwargs)
+
+
+def _refusing(function: Any, message: Callable[[Any], Message]) -> Callable[..., Any]:
+    """`function`, refused for a device value, buffer or region as first argument."""
+
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        if args and is_device(args[0]):
+            raise Refusal(message(args[0]))
+        return function(*args, **kwargs)
+
+    return checked
+
+
+def _length_message(value: Any) -> Message:
+    if isinstance(value, Buffer):
+        return say.LenOfBuffer(what=described(value), remedy=f"`{value.name}.shape[0]`")
+    return say.LenOfBuffer(what=described(value), remedy="`buffer.shape[dim]`")
+
+
+def _consuming(function: Any, items_of: Callable[[Any], Any]) -> Callable[..., Any]:
+    """A built-in that takes everything its first argument has."""
+
+    def consume(*args: Any, **kwargs: Any) -> Any:
+        if not args:
+            return function(*args, **kwargs)
+        first = args[0]
+        if is_device(first):
+            raise Refusal(say.NotIterable(what=described(first), remedy="iterate over `range(n)`"))
+        return function(items_of(first), *args[1:], **kwargs)
+
+    return consume
+
+
+def _no_kernel_code(name: str) -> Callable[..., Any]:
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise Refusal(say.UnsupportedSyntax(what=f"`{name}` in a kernel", remedy="write the code into the kernel"))
+
+    return refuse
+
+
+def table(intrinsics: Any) -> dict[int, Callable[..., Any]]:
+    """id of a built-in -> what a call of it means in a kernel."""
+    walker, items_of = intrinsics.walker, intrinsics.bounded
+
+    def print_(*args: Any, **kwargs: Any) -> None:
+        for at, value in enumerate(args):
+            if is_device(value):
+                names = intrinsics.argument_names
+                name = (names[at] if at < len(names) else None) or repr(value)
+                raise Refusal(say.PrintOfDeviceValue(what=described(value), name=name))
+        builtins.print(*args, **kwargs)
+
+    def next_(iterator: Any, *default: Any) -> Any:
+        if is_device(iterator):
+            raise Refusal(say.NotIterable(what=described(iterator), remedy="index a buffer"))
+        return builtins.next(walker.replayed(iterator) if hasattr(iterator, "__next__") else iterator, *default)
+
+    def any_(items: Any, /) -> Any:
+        return truth(intrinsics.or_(False, *[lambda item=item: item for item in items_of(items)]))
+
+    def all_(items: Any, /) -> Any:
+        return truth(intrinsics.and_(True, *[lambda item=item: item for item in items_of(items)]))
+
+    def dir_(*args: Any) -> Any:
+        return builtins.dir(*args) if args else sorted(walker.frame.known())
+
+    def is_number(dtype: str) -> bool:
+        return is_integer(dtype)
+
+    meanings: dict[Any, Callable[..., Any]] = {
+        builtins.range: device_range,
+        builtins.min: _extreme(builtins.min, tir.Min, items_of),
+        builtins.max: _extreme(builtins.max, tir.Max, items_of),
+        builtins.sum: _sum(items_of),
+        builtins.float: _convert(builtins.float, lambda dtype: dtype in ("float32", "float64"), "float32"),
+        builtins.int: _convert(builtins.int, is_number, "int32"),
+        builtins.bool: _boolean,
+        builtins.print: print_,
+        builtins.next: next_,
+        builtins.any: any_,
+        builtins.all: all_,
+        builtins.len: _refusing(builtins.len, _length_message),
+        builtins.type: _refusing(builtins.type, lambda v: say.TypeOfDeviceValue(what=described(v))),
+        builtins.isinstance: _refusing(builtins.isinstance, lambda v: say.IsinstanceOfDeviceValue(what=described(v))),
+        builtins.eval: _no_kernel_code("eval"),
+        builtins.exec: _no_kernel_code("exec"),
+        builtins.compile: _no_kernel_code("compile"),
+        builtins.globals: lambda: walker.frame.outer.module,
+        builtins.locals: lambda: {n: v for n, v in walker.frame.names.items() if not n.startswith("__")},
+        builtins.dir: dir_,
+    }
+    for function in (builtins.list, builtins.tuple, builtins.set, builtins.frozenset, builtins.sorted, builtins.dict):
+        meanings[function] = _consuming(function, items_of)
+    return {id(function): meaning for function, meaning in meanings.items()}

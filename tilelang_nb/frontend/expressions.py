@@ -1,0 +1,206 @@
+"""Expressions: rewritten where Python would need a truth value, compiled once per syntax node, evaluated many times.
+
+Only syntax that has no protocol to overload is rewritten; operators, subscripts, attributes, comprehensions,
+generators and lambdas stay Python.  Every call goes through the intrinsic `call`, which compares the *callee* with
+the built-ins: an alias of `range` is range, a user's own `range` is not.  Rewritten nodes keep their places, so
+tracebacks lead to the text.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from ..source import catalogue as say
+from ..source.diagnostic import Message, Refusal
+from .locate import MARK
+from .names import INTRINSICS
+
+HANDLED = frozenset(
+    [
+        "BoolOp",
+        "NamedExpr",
+        "BinOp",
+        "UnaryOp",
+        "Lambda",
+        "IfExp",
+        "Dict",
+        "Set",
+        "ListComp",
+        "SetComp",
+        "DictComp",
+        "GeneratorExp",
+        "Compare",
+        "Call",
+        "FormattedValue",
+        "JoinedStr",
+        "Constant",
+        "Attribute",
+        "Subscript",
+        "Starred",
+        "Name",
+        "List",
+        "Tuple",
+        "Slice",
+    ]
+)
+
+
+def _generator(what: str) -> Message:
+    return say.GeneratorKernel(what=f"`{what}`", remedy="store results in a buffer; use `for` loops")
+
+
+def _template(what: str) -> Message:
+    return say.UnsupportedSyntax(what=f"a {what} in a kernel", remedy="use an f-string")
+
+
+REFUSED: dict[str, Message] = {
+    "Await": _generator("await"),
+    "Yield": _generator("yield"),
+    "YieldFrom": _generator("yield from"),
+    "TemplateStr": _template("template string"),
+    "Interpolation": _template("template string"),
+}
+BINARY_OPERATORS = {
+    ast.Add: "+",
+    ast.Sub: "-",
+    ast.Mult: "*",
+    ast.Div: "/",
+    ast.FloorDiv: "//",
+    ast.Mod: "%",
+    ast.Pow: "**",
+    ast.LShift: "<<",
+    ast.RShift: ">>",
+    ast.BitAnd: "&",
+    ast.BitOr: "|",
+    ast.BitXor: "^",
+    ast.MatMult: "@",
+}
+UNARY_OPERATORS = {ast.Invert: "~", ast.Not: "not", ast.UAdd: "+", ast.USub: "-"}
+COMPARISONS = {
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+    ast.In: "in",
+    ast.NotIn: "not in",
+    ast.Is: "is",
+    ast.IsNot: "is not",
+}
+_WITHOUT_PROTOCOL = (ast.In, ast.NotIn, ast.Is, ast.IsNot)
+_NO_ARGUMENTS = {"posonlyargs": [], "args": [], "vararg": None, "kwonlyargs": [], "kw_defaults": [], "kwarg": None, "defaults": []}
+
+
+class _Rewriter:
+    """Makes a rewritten copy; the nodes of the user's text stay as they are."""
+
+    def __init__(self) -> None:
+        self.in_lambda = 0
+
+    def visit(self, node: Any) -> Any:
+        if isinstance(node, list):
+            return [self.visit(part) for part in node]
+        if not isinstance(node, ast.AST):
+            return node
+        refused = REFUSED.get(type(node).__name__)
+        if refused is not None:
+            raise Refusal(refused, node)
+        special = getattr(self, f"visit_{type(node).__name__}", None)
+        return special(node) if special else self.copy(node)
+
+    def copy(self, node: Any) -> Any:
+        fields = {name: self.visit(getattr(node, name)) for name in node._fields if hasattr(node, name)}
+        return ast.copy_location(type(node)(**fields), node)
+
+    def intrinsic(self, node: Any, name: str, *arguments: Any, keywords: Any = ()) -> ast.Call:
+        function = ast.Attribute(ast.Name(INTRINSICS, ast.Load()), name, ast.Load())
+        call = ast.Call(function, list(arguments), list(keywords))
+        for part in (function.value, function, call):
+            ast.copy_location(part, node)
+        return call
+
+    def thunk(self, node: Any) -> ast.Lambda:
+        return ast.copy_location(ast.Lambda(ast.arguments(**_NO_ARGUMENTS), self.visit(node)), node)
+
+    def constant(self, node: Any, value: Any) -> ast.Constant:
+        return ast.copy_location(ast.Constant(value), node)
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> Any:
+        name = "and_" if isinstance(node.op, ast.And) else "or_"
+        return self.intrinsic(node, name, self.visit(node.values[0]), *[self.thunk(v) for v in node.values[1:]])
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
+        if isinstance(node.op, ast.Not):
+            return self.intrinsic(node, "not_", self.visit(node.operand))
+        return self.copy(node)
+
+    def visit_IfExp(self, node: ast.IfExp) -> Any:
+        return self.intrinsic(node, "pick", self.visit(node.test), self.thunk(node.body), self.thunk(node.orelse))
+
+    def visit_Compare(self, node: ast.Compare) -> Any:
+        if len(node.ops) == 1 and not isinstance(node.ops[0], _WITHOUT_PROTOCOL):
+            return self.copy(node)
+        operators = self.constant(node, tuple(COMPARISONS[type(op)] for op in node.ops))
+        return self.intrinsic(
+            node, "compare", operators, self.visit(node.left), *[self.thunk(c) for c in node.comparators]
+        )
+
+    def visit_Call(self, node: ast.Call) -> Any:
+        """The names of arguments that are plain names go with the call: messages and `T.Ref` parameters need them."""
+        positional = tuple(a.id if isinstance(a, ast.Name) else None for a in node.args)
+        keyword = tuple((k.arg, k.value.id) for k in node.keywords if k.arg and isinstance(k.value, ast.Name))
+        names = (positional, keyword) if any(positional) or keyword else None
+        keywords = [ast.copy_location(ast.keyword(k.arg, self.visit(k.value)), k) for k in node.keywords]
+        arguments = [self.visit(a) for a in node.args]
+        return self.intrinsic(
+            node, "call", self.constant(node, names), self.visit(node.func), *arguments, keywords=keywords
+        )
+
+    def visit_Starred(self, node: ast.Starred) -> Any:
+        if not isinstance(node.ctx, ast.Load):
+            return self.copy(node)
+        bounded = self.intrinsic(node.value, "unpacked", self.visit(node.value))
+        return ast.copy_location(ast.Starred(bounded, ast.Load()), node)
+
+    def visit_NamedExpr(self, node: ast.NamedExpr) -> Any:
+        if self.in_lambda:  # it binds the lambda's local, as Python has it
+            return self.copy(node)
+        place = self.constant(node, (node.lineno, node.col_offset))
+        return self.intrinsic(node, "walrus", self.constant(node, node.target.id), self.visit(node.value), place)
+
+    def visit_Lambda(self, node: ast.Lambda) -> Any:
+        arguments = self.visit(node.args)  # defaults are evaluated outside
+        self.in_lambda += 1
+        body = self.visit(node.body)
+        self.in_lambda -= 1
+        return ast.copy_location(ast.Lambda(arguments, body), node)
+
+    def visit_comprehension(self, node: ast.comprehension) -> Any:
+        line = self.constant(node.iter, node.iter.lineno)
+        items = self.intrinsic(node.iter, "items", self.visit(node.iter), line)
+        tests = [self.intrinsic(test, "filter", self.visit(test)) for test in node.ifs]
+        return ast.comprehension(self.visit(node.target), items, tests, node.is_async)
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> Any:
+        """Parts of f-strings have wrong places before Python 3.12: a failure in one is reported at the whole string."""
+        copied = self.copy(node)
+        for part in ast.walk(copied):
+            if hasattr(part, "lineno"):
+                ast.copy_location(part, node)
+        return copied
+
+
+def compile_expression(node: ast.expr) -> Any:
+    """A code object for `eval` in a frame's namespace."""
+    try:
+        return compile(ast.Expression(_Rewriter().visit(node)), MARK, "eval", dont_inherit=True)
+    except RecursionError:
+        raise Refusal(too_deep("an expression"), node) from None
+    except SyntaxError as error:  # the rules that Python checks only when it compiles
+        raise Refusal(say.SyntaxMistake(problem=str(error.msg), remedy="correct the line"), node) from None
+
+
+def too_deep(what: str) -> Message:
+    return say.UnsupportedSyntax(what=f"{what} nested too deeply", remedy="split it, with names for the parts")

@@ -1,0 +1,258 @@
+"""What rewritten expressions call: calls, logic with short circuit, comparisons without a protocol, comprehensions."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from tvm import tirx as tir
+
+from ..language.loops import DeviceLoop
+from ..language.operands import described
+from ..language.promotion import as_type, join_operands, join_rebound, kind_of, strong
+from ..language.values import COMPARE, Value, derived, is_device, number, truth
+from ..source import catalogue as say
+from ..source.diagnostic import Refusal
+from .builtin_functions import table
+from .macros import Macro
+
+PYTHON = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+}
+MUTATORS = frozenset(
+    [
+        "append",
+        "extend",
+        "insert",
+        "remove",
+        "pop",
+        "clear",
+        "sort",
+        "reverse",
+        "update",
+        "add",
+        "discard",
+        "setdefault",
+        "popitem",
+        "appendleft",
+        "extendleft",
+        "popleft",
+        "rotate",
+        "difference_update",
+        "intersection_update",
+        "symmetric_difference_update",
+        "__setitem__",
+        "__delitem__",
+        "__iadd__",
+        "__imul__",
+        "__ior__",
+    ]
+)
+
+
+class Intrinsics:
+    """One per walk of a kernel; `walker` gives frames, scopes and the builder."""
+
+    def __init__(self, walker: Any):
+        self.walker = walker
+        self.argument_names: tuple[Any, ...] = ()  # plain names among the positional arguments of the call at hand
+        self._table = table(self)
+
+    # -- calls -----------------------------------------------------------------------------------------------------
+    def call(self, names: Any, function: Any, /, *args: Any, **kwargs: Any) -> Any:
+        """`function(*args, **kwargs)`.  names: which arguments are plain names, ((positional), ((keyword, name), ...))."""
+        special = self._table.get(id(function))
+        if special is not None:
+            self.argument_names = names[0] if names else ()
+            return special(*args, **kwargs)
+        if type(function) is Macro:
+            return self.walker.inline(function, args, kwargs, names)
+        walker = self.walker
+        if walker.scope.device:
+            owner = _changed_by(function, args)
+            if owner is not None:
+                walker.check_change(owner)
+            elif _runs_foreign_code(function, args):
+                walker.remember_contents()
+        return function(*args, **kwargs)
+
+    def unpacked(self, iterable: Any) -> Any:
+        """The operand of a `*`: an iterator must end."""
+        return self.bounded(iterable)
+
+    def bounded(self, iterable: Any) -> Any:
+        """An iterator with the limit on items put on it; a device value is refused; anything else as it is."""
+        if isinstance(iterable, DeviceLoop):
+            raise Refusal(say.RuntimeComprehensionBound())
+        if is_device(iterable) or not hasattr(iterable, "__next__"):
+            return iterable
+        return self._limited(self.walker.replayed(iterable))
+
+    def _limited(self, items: Iterable[Any]) -> Any:
+        limit = self.walker.limits.items
+        for number_of_item, item in enumerate(items):
+            if number_of_item >= limit:
+                raise Refusal(say.EndlessIterable(limit=f"{limit:,}"))
+            yield item
+
+    # -- logic -----------------------------------------------------------------------------------------------------
+    def guarded(self, thunk: Callable[[], Any]) -> Any:
+        """An operand that runs only under a condition: nothing may be emitted for it."""
+        builder = self.walker.builder
+        builder.guard += 1
+        try:
+            return thunk()
+        finally:
+            builder.guard -= 1
+
+    def and_(self, value: Any, *rest: Callable[[], Any]) -> Any:
+        for at, thunk in enumerate(rest):
+            condition = truth(value)
+            if isinstance(condition, Value):
+                other = self.guarded(lambda thunk=thunk, at=at: self.and_(thunk(), *rest[at + 1 :]))
+                return self.select(condition, other, value, "and")
+            if not condition:
+                return value
+            value = thunk()
+        return value
+
+    def or_(self, value: Any, *rest: Callable[[], Any]) -> Any:
+        for at, thunk in enumerate(rest):
+            condition = truth(value)
+            if isinstance(condition, Value):
+                other = self.guarded(lambda thunk=thunk, at=at: self.or_(thunk(), *rest[at + 1 :]))
+                return self.select(condition, value, other, "or")
+            if condition:
+                return value
+            value = thunk()
+        return value
+
+    def not_(self, value: Any) -> Any:
+        condition = truth(value)
+        return derived(tir.Not(condition.use()), "bool", condition) if isinstance(condition, Value) else not condition
+
+    def pick(self, test: Any, then: Callable[[], Any], other: Callable[[], Any]) -> Any:
+        """`then if test else other`."""
+        condition = truth(test)
+        if not isinstance(condition, Value):
+            return then() if condition else other()
+        return self.select(condition, self.guarded(then), self.guarded(other), "if")
+
+    def select(self, condition: Value, then: Any, other: Any, word: str) -> Any:
+        """`then` where the condition holds, else `other`.  word: the operator that it comes from."""
+        then, other = number(then) if not is_device(then) else then, number(other) if not is_device(other) else other
+        for value in (then, other):
+            if not isinstance(value, (Value, bool, int, float)):
+                what = "an object that is no number" if value is None else described(value)
+                remedy = "use an `if` statement, or choose with a compile-time condition"
+                raise Refusal(
+                    say.CompileTimeObjectChanged(what=f"{what} is chosen by a device condition", remedy=remedy)
+                )
+        if isinstance(then, Value) or isinstance(other, Value):
+            x, y, dtype = join_operands(then, other)
+        else:
+            kind = join_rebound(kind_of(then), kind_of(other))
+            dtype = strong(kind[1], max(then, other, key=abs))  # type: ignore[index]
+            x, y = as_type(then, dtype), as_type(other, dtype)
+        # Compilers may evaluate both sides of And, Or and Select: a side that loads needs the lazy form.
+        guarded = other if word == "or" else then
+        lazy = isinstance(guarded, Value) and guarded.reads
+        plain = dtype == "bool" and word != "if"
+        test = condition.use()
+        if plain and word == "and":
+            node = tir.if_then_else(test, x, as_type(False, "bool")) if lazy else tir.And(test, x)
+        elif plain:
+            node = tir.if_then_else(test, as_type(True, "bool"), y) if lazy else tir.Or(test, y)
+        else:
+            node = tir.if_then_else(test, x, y)
+        return derived(node, dtype, condition, then, other)
+
+    def compare(self, operators: tuple[str, ...], left: Any, *thunks: Callable[[], Any]) -> Any:
+        """Chains, `in` and `is`; the operands after the first are evaluated only while the chain holds."""
+
+        def rest(value: Any, at: int) -> Any:
+            other = thunks[at]()
+            result = self.relation(operators[at], value, other)
+            return result if at + 1 == len(thunks) else self.and_(result, lambda: rest(other, at + 1))
+
+        return rest(left, 0)
+
+    def relation(self, op: str, left: Any, right: Any) -> Any:
+        if op in COMPARE:
+            return PYTHON[op](left, right)
+        if op in ("is", "is not"):
+            if isinstance(left, Value) and isinstance(right, Value):
+                raise Refusal(say.IdentityOfDeviceValues(word=op, operator="==" if op == "is" else "!="))
+            return (left is right) == (op == "is")
+        return self.membership(op, left, right)
+
+    def membership(self, op: str, left: Any, right: Any) -> Any:
+        if is_device(right):
+            remedy = "compare the elements in a loop"
+            raise Refusal(say.NotIterable(what=f"{described(right)} on the right of `{op}`", remedy=remedy))
+        if isinstance(left, Value) or (
+            isinstance(right, (list, tuple, set, frozenset, dict)) and any(isinstance(i, Value) for i in right)
+        ):
+            if isinstance(right, (str, bytes)):
+                raise Refusal(say.RuntimeIndexIntoPythonObject(what="a string"))
+            candidates = list(self.bounded(right))
+            found = self.or_(False, *[lambda i=i: left == i for i in candidates])
+        else:
+            found = left in (self.bounded(right) if hasattr(right, "__next__") else right)
+        return found if op == "in" else self.not_(found)
+
+    # -- names and comprehensions ----------------------------------------------------------------------------------
+    def walrus(self, name: str, value: Any, place: tuple[int, int]) -> Any:
+        return self.walker.bind_walrus(name, value, place)
+
+    def items(self, iterable: Any, line: int) -> Any:
+        """The iterable of a comprehension; each item is a turn in the expansion record."""
+        if isinstance(iterable, DeviceLoop):
+            raise Refusal(say.RuntimeComprehensionBound())
+        if is_device(iterable) or isinstance(iterable, (int, float)):
+            raise Refusal(say.NotIterable(what=described(iterable), remedy="iterate over `range(n)`"))
+        walker = self.walker
+        return walker.record.comprehension(walker.replayed(iterable), line, walker.limits.items)
+
+    def filter(self, value: Any) -> bool:
+        condition = truth(value)
+        if isinstance(condition, Value):
+            raise Refusal(say.RuntimeComprehensionFilter())
+        return condition
+
+
+def _changed_by(function: Any, args: tuple[Any, ...]) -> Any:
+    """The container that a method call changes in place, or None."""
+    if getattr(function, "__name__", None) not in MUTATORS:
+        return None
+    owner = getattr(function, "__self__", None)
+    if owner is None and args and hasattr(function, "__objclass__"):  # list.append(items, x)
+        owner = args[0]
+    return owner if type(owner).__module__ in ("builtins", "collections", "array") and owner is not None else None
+
+
+def _runs_foreign_code(function: Any, args: tuple[Any, ...]) -> bool:
+    """Whether a call may run Python code of the user, which might change a container unseen."""
+    if _is_foreign(function):
+        return True
+    return any(_is_foreign(argument) for argument in args if callable(argument) and not isinstance(argument, type))
+
+
+def _is_foreign(function: Any) -> bool:
+    if isinstance(function, type):
+        return function.__module__ != "builtins"
+    module = getattr(function, "__module__", None)
+    if type(function).__name__ in (
+        "builtin_function_or_method",
+        "method_descriptor",
+        "method-wrapper",
+        "wrapper_descriptor",
+    ):
+        return False
+    return not (isinstance(module, str) and module.startswith("tilelang_nb."))

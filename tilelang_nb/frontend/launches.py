@@ -1,0 +1,116 @@
+"""`with T.Kernel(...)` and `with T.ws(...)`, and loops bound to thread axes."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from tvm import tirx as tir
+from tvm.ir import Range, StringImm
+
+from ..language.launch import Kernel, ws
+from ..language.operands import described
+from ..language.promotion import as_type, constant
+from ..language.values import Value
+from ..source import catalogue as say
+from ..source.diagnostic import Refusal
+from .assign import bind_target
+from .control import ReturnValue
+from .emit import Launch
+from .merge import close_launch, merge_branches
+from .scopes import Scope
+
+AXES = "xyz"
+
+
+def with_statement(walker: Any, node: ast.With) -> None:
+    if len(node.items) != 1:
+        remedy = "write one `with` inside the other"
+        raise Refusal(say.UnsupportedWith(what="several items", remedy=remedy), node)
+    item = node.items[0]
+    manager = walker.evaluate(item.context_expr)
+    if isinstance(manager, Kernel):
+        launch(walker, node, manager, item.optional_vars)
+    elif isinstance(manager, ws):
+        warp_groups(walker, node, manager, item.optional_vars)
+    else:
+        what = described(manager) if isinstance(manager, Value) else f"a {type(manager).__name__}"
+        raise Refusal(say.UnsupportedWith(what=what, remedy="prepare the value before the kernel"), item.context_expr)
+
+
+def launch(walker: Any, node: ast.With, spec: Kernel, target: ast.expr | None) -> None:
+    """One launch: the body runs once in every thread of every block."""
+    builder = walker.builder
+    if builder.launch is not None:
+        message = say.LaunchConfiguration(problem="a launch inside a launch", remedy="end the first `with` before it")
+        raise Refusal(message, node.items[0].context_expr)
+    for extent in spec.grid:
+        if isinstance(extent, Value) and extent.reads:
+            walker.locate(node.items[0].context_expr, builder.check_readable)
+    blocks = [
+        thread_axis(name, extent, f"blockIdx.{axis}")
+        for name, extent, axis in zip(_block_names(target), spec.grid, AXES)
+    ]
+    names = ("tx", "ty", "tz")
+    threads = [thread_axis(name, extent, f"threadIdx.{axis}") for name, extent, axis in zip(names, spec.threads, AXES)]
+    indices = tuple(Value(axis.var, "int32") for axis, _ in blocks)
+    run_launch(walker, node, blocks, threads, target, indices)
+
+
+def run_launch(walker: Any, node: Any, blocks: Any, threads: Any, target: ast.expr | None, indices: Any) -> None:
+    """Walk the body of `node` as a launch with these axes, and emit it."""
+    builder, span = walker.builder, walker.builder.span
+    scope = walker.open("launch", node)
+    builder.launch = Launch(
+        tuple((axis.var, extent) for axis, extent in threads), tuple((axis.var, extent) for axis, extent in blocks)
+    )
+    leaving = None
+    try:
+        if target is not None:
+            bind_target(walker, target, [indices[0] if len(indices) == 1 else indices], node)
+        walker.suite(node.body)
+    except ReturnValue as returned:  # a final `return` ends the kernel after the launch is emitted
+        leaving = returned
+    body = walker.close()
+    builder.launch = None
+    for condition in reversed(walker.host_conditions):
+        body = tir.IfThenElse(condition, body, None, span)
+    for axis, extent in reversed([*blocks, *threads]):
+        body = tir.AttrStmt(axis, "thread_extent", extent, body, span)
+    builder.append_at(body, span)
+    close_launch(walker, scope)
+    if leaving is not None:
+        raise leaving
+
+
+def _block_names(target: ast.expr | None) -> list[str]:
+    """Block indices are called what the `as` clause calls them."""
+    given = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
+    names = [part.id if isinstance(part, ast.Name) else "" for part in given]
+    return [
+        name if name and name != "_" else default for name, default in zip([*names, "", "", ""][:3], ("bx", "by", "bz"))
+    ]
+
+
+def thread_axis(name: str, extent: Any, tag: str) -> tuple[Any, Any]:
+    size = as_type(extent, "int32")
+    return tir.IterVar(Range(constant(0, "int32"), size), tir.Var(name, "int32"), tir.IterVar.ThreadIndex, tag), size
+
+
+def warp_groups(walker: Any, node: ast.With, spec: ws, target: ast.expr | None) -> None:
+    """The statements run in these warp groups only, so names bound here are known only to them."""
+    builder, span = walker.builder, walker.builder.span
+    if builder.launch is None:
+        message = say.LaunchConfiguration(
+            problem="`T.ws` outside a launch", remedy="put it inside `with T.Kernel(...)`"
+        )
+        raise Refusal(message, node.items[0].context_expr)
+    if target is not None:
+        raise Refusal(say.UnsupportedWith(what="`T.ws` with `as`", remedy="leave `as` out"), target)
+    scope = walker.open("if", node)
+    walker.suite(node.body)
+    body = walker.close()
+    groups = StringImm(",".join(str(group) for group in spec.groups))
+    builder.append_at(tir.AttrStmt(constant(0, "int32"), "tl.warp_groups", groups, body, span), span)
+    outside = Scope("if", node, walker.scope)
+    merge_branches(walker, [scope, outside], node)

@@ -1,0 +1,18 @@
+"""Limits that keep a build finite whatever a cell contains."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Limits:
+    """items: items of one compile-time loop or consumed iterator.  macro_depth: macros inside macros.
+
+    passes: builds of one kernel while its mutable scalars are found; every pass brings a new one, so this is a
+    safeguard.
+    """
+
+    items: int = 65536
+    macro_depth: int = 64
+    passes: int = 1000

@@ -1,0 +1,173 @@
+"""Where something failed, read from the traceback: no place is ever passed to an operator or an operation.
+
+Compiled expressions keep the places of their syntax nodes (PEP 657), so the failing instruction of the right frame
+gives the exact range: `n / m` and not the whole statement.  The right frame is the innermost one that belongs to the
+expression being evaluated (thunks, comprehensions and lambdas included) before control left for other code.  A
+generator made by an earlier statement is other code: its consumer is where the user must look.
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import CodeType, TracebackType
+from typing import Any
+
+import tvm
+import tvm_ffi
+
+from ..source import catalogue as say
+from ..source.diagnostic import Message, Note
+from ..source.text import Span, Text
+
+MARK = "<kernel>"  # co_filename of compiled expressions
+PACKAGE = str(Path(__file__).resolve().parents[1]) + os.sep
+_LIBRARIES = tuple(str(Path(module.__file__).resolve().parent) + os.sep for module in (tvm, tvm_ffi))
+
+
+@dataclass(frozen=True)
+class Place:
+    """span: None where no frame tells.  foreign: control was inside a generator of an earlier statement."""
+
+    span: Span | None
+    notes: tuple[Note, ...]
+    foreign: bool
+
+
+def _owned(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _owned(constant)
+
+
+def frames(traceback: TracebackType | None) -> Iterator[TracebackType]:
+    """Outermost first."""
+    while traceback is not None:
+        yield traceback
+        traceback = traceback.tb_next
+
+
+def instruction_place(traceback: TracebackType, text: Text) -> Span | None:
+    """The range of the instruction that a frame stopped at; None without positions (`-X no_debug_ranges`, Python 3.10)."""
+    code = traceback.tb_frame.f_code
+    if not hasattr(code, "co_positions"):
+        return None
+    line, end_line, column, end_column = next(itertools.islice(code.co_positions(), traceback.tb_lasti // 2, None))
+    if line is None or end_line is None or column is None or end_column is None:
+        return None
+    return text.positions(line, end_line, column, end_column)
+
+
+def place_of(traceback: TracebackType | None, text: Text, code: CodeType) -> Place:
+    """The place of a failure while `code`, compiled from an expression of `text`, was evaluated."""
+    mine = {id(part) for part in _owned(code)}
+    span: Span | None = None
+    notes: list[Note] = []
+    foreign = left = False
+    for frame in frames(traceback):
+        running, line = frame.tb_frame.f_code, frame.tb_lineno
+        if running.co_filename == MARK:
+            if id(running) in mine and not left:
+                span = instruction_place(frame, text) or span
+            elif running.co_name == "<genexpr>":
+                foreign = True
+                notes.append(Note(f"the generator was made on line {line}", line_span(text, line)))
+            elif running.co_name == "<lambda>":
+                notes.append(Note(f"in the lambda of line {line}", line_span(text, line)))
+        elif not is_own(running.co_filename):
+            left = True
+            notes.append(_helper_note(running, line, text))
+    return Place(span, tuple(notes), foreign)
+
+
+def _helper_note(code: CodeType, line: int, text: Text) -> Note:
+    if code.co_filename == text.name:
+        return Note(f"in the Python function `{code.co_name}`, line {line}", line_span(text, line))
+    return Note(f"in the Python function `{code.co_name}`, line {line} of {os.path.basename(code.co_filename)}")
+
+
+def line_span(text: Text, line: int) -> Span | None:
+    """The written part of a line."""
+    if not text.first_line <= line <= text.last_line:
+        return None
+    written = text.line(line)
+    return Span(line, len(written) - len(written.lstrip()), line, max(len(written.rstrip()), 1))
+
+
+def is_own(filename: str) -> bool:
+    """A file of this package or of TVM."""
+    return filename.startswith(PACKAGE) or filename.startswith(_LIBRARIES)
+
+
+def is_internal(traceback: TracebackType | None) -> bool:
+    """Whether an exception arose in this package's own working and not in what the user's code asked for.
+
+    Operators and operations may raise TypeError and the like on objects of the user: those are the user's.
+    """
+    last = None
+    for last in frames(traceback):
+        pass
+    if last is None:
+        return False
+    filename = last.tb_frame.f_code.co_filename
+    if filename.startswith(_LIBRARIES):
+        return True
+    return filename.startswith(PACKAGE + "frontend") and not filename.endswith("intrinsics.py")
+
+
+def internal_error(error: BaseException) -> Message:
+    """TL900 with a text to report."""
+    parts = []
+    for frame in frames(error.__traceback__):
+        name = frame.tb_frame.f_code.co_filename
+        if is_own(name):
+            parts.append(f"{os.path.basename(name)}:{frame.tb_lineno}")
+    text = " ".join(str(error).split())[:200]
+    report = f"{type(error).__name__}: {text} [{' < '.join(reversed(parts[-4:]))}]"
+    return say.InternalError(problem="the front end failed on this statement", report=report)
+
+
+def exception_text(error: BaseException) -> str:
+    """Type and text of an exception, whatever its class does."""
+    try:
+        text = str(error)
+    except Exception:
+        text = ""
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def with_operands(message: Message, text: Text, span: Span | None) -> Message:
+    """Fill in what only the text knows: the operands of a division, the argument of a call."""
+    wanted = (say.IntegerTrueDivision, say.TypeOfDeviceValue, say.IsinstanceOfDeviceValue, say.BufferAsCondition)
+    if span is None or not isinstance(message, wanted):
+        return message
+    node = _parsed(text.slice(span))
+    if isinstance(message, say.IntegerTrueDivision):
+        if isinstance(node, ast.BinOp):
+            return replace(message, left=_operand(node.left), right=_operand(node.right))
+        if isinstance(node, ast.AugAssign):
+            return replace(message, left=_operand(node.target), right=_operand(node.value))
+    elif isinstance(message, say.BufferAsCondition):
+        if isinstance(node, ast.Name):
+            return replace(message, name=node.id)
+    elif isinstance(node, ast.Call) and node.args:
+        return replace(message, name=ast.unparse(node.args[0]))
+    return message
+
+
+def _parsed(text: str) -> Any:
+    try:
+        statement = ast.parse(text.strip()).body[0]
+    except (SyntaxError, ValueError, IndexError, RecursionError, MemoryError):
+        return None
+    return statement.value if isinstance(statement, ast.Expr) else statement
+
+
+def _operand(node: ast.AST) -> str:
+    written = ast.unparse(node)
+    return f"({written})" if isinstance(node, (ast.BinOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Lambda)) else written

@@ -1,0 +1,200 @@
+"""Loops: device loops in all their forms, `while`, compile-time expansion, `break` and `continue`."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from dataclasses import dataclass
+from typing import Any
+
+from tvm import tirx as tir
+
+from ..language.loops import DeviceLoop
+from ..language.operands import described
+from ..language.promotion import constant
+from ..language.values import Value, is_device
+from ..source import catalogue as say
+from ..source.diagnostic import Note, Poisoned, Refusal
+from .assign import bind_target
+from .branches import truth_at
+from .control import Leave, ReturnValue
+from .device_loops import bound_loop, device_loop
+from .locate import exception_text, frames, line_span
+from .merge import merge_loop
+from .names import bound_names
+from .scopes import Scope
+from .unroll import Node
+
+KINDS_TO_LEAVE = ("serial", "unroll", "grid", "while", "persistent")
+
+
+@dataclass
+class Loop:
+    """A loop whose body is being walked.  left: a `break` leaves it."""
+
+    kind: str
+    node: Any
+    scope: Scope
+    left: bool = False
+
+
+def for_statement(walker: Any, node: ast.For) -> None:
+    if node.orelse:
+        raise Refusal(say.LoopElse(), node.orelse[0])
+    iterable = walker.evaluate(node.iter)
+    if isinstance(iterable, builtins.range):
+        iterable = DeviceLoop("serial", ((iterable.start, iterable.stop, iterable.step),))
+    if isinstance(iterable, DeviceLoop):
+        if iterable.kind == "thread_binding":
+            bound_loop(walker, node, iterable)
+            return
+        loop = Loop("serial" if iterable.kind == "grid" else iterable.kind, node, walker.scope)
+        device_loop(walker, node, iterable, loop)
+    elif is_device(iterable) or isinstance(iterable, (int, float)) or not _is_iterable(iterable):
+        what = described(iterable) if is_device(iterable) else f"a Python {type(iterable).__name__}"
+        raise Refusal(
+            say.NotIterable(what=what, remedy=f"write `range({_extent_text(node.iter, iterable)})`"), node.iter
+        )
+    else:
+        expand(walker, node, iterable)
+
+
+def _is_iterable(value: Any) -> bool:
+    return hasattr(type(value), "__iter__") or hasattr(type(value), "__getitem__")
+
+
+def _extent_text(node: ast.expr, value: Any) -> str:
+    written = ast.unparse(node)
+    return (
+        f"{written}.shape[0]"
+        if is_device(value) and not isinstance(value, Value) and isinstance(node, ast.Name)
+        else written
+    )
+
+
+# -- compile-time loops ------------------------------------------------------------------------------------------------
+def expand(walker: Any, node: ast.For, iterable: Any) -> None:
+    """Consume the iterable while building, and walk the body once per item."""
+    record = walker.record.enter(Node("for", node.lineno, ast.unparse(node.target)))
+    loop = Loop("compile-time", node, walker.scope)
+    walker.loops.append(loop)
+    stack, builder, frame = walker.record.stack, walker.builder, walker.frame
+    outside, limit = frame.turns, walker.limits.items
+    items = walker.locate(node.iter, iter, walker.replayed(iterable))
+    del iterable
+    number = 0
+    try:
+        while True:
+            item = _next_item(walker, node, items)
+            if item is _END:
+                return
+            if number == limit:
+                raise Refusal(say.EndlessIterable(limit=f"{limit:,}"), node)
+            turn = walker.record.turn(record, item)
+            stack.append(turn)
+            turn.first_statement = builder.count
+            frame.turns = (*outside, number)
+            builder.renew_spans()
+            builder.at(node, frame.text)
+            try:
+                box, item = [item], None
+                bind_target(walker, node.target, box, node)
+                walker.suite(node.body)
+            except Leave as leaving:
+                if isinstance(leaving.statement, ast.Break):
+                    return
+            finally:
+                stack.pop()
+                turn.last_statement = builder.count - 1
+            if walker.scope.terminated:
+                return
+            number += 1
+    finally:
+        frame.turns = outside
+        walker.loops.pop()
+
+
+_END = object()
+
+
+def _next_item(walker: Any, node: ast.For, items: Any) -> Any:
+    try:
+        return next(items, _END)
+    except (Poisoned, ReturnValue, Leave, KeyboardInterrupt):
+        raise
+    except Refusal as refusal:  # a lazy generator: what it needs is gone, or not known yet
+        text = walker.frame.text
+        for frame in frames(refusal.__traceback__):
+            if frame.tb_frame.f_code.co_name == "<genexpr>":
+                line = frame.tb_lineno
+                refusal.notes += (Note(f"the generator is on line {line}", line_span(text, line)),)
+                break
+        if refusal.code in ("TL130", "TL131"):
+            refusal.message = say.GeneratorOutOfScope(problem=refusal.message.fill(refusal.message.text))
+        refusal.place = node.iter
+        raise
+    except BaseException as error:
+        message = say.ExceptionWhileBuilding(exception=exception_text(error), remedy="the iterable raised it")
+        raise Refusal(message, node.iter) from None
+
+
+# -- while -------------------------------------------------------------------------------------------------------------
+def while_statement(walker: Any, node: ast.While) -> None:
+    if node.orelse:
+        raise Refusal(say.LoopElse(), node.orelse[0])
+    builder, span = walker.builder, walker.builder.span
+    if walker.scope.host:
+        if not truth_at(walker, node.test):
+            return
+        builder.allow("a loop")
+    names = bound_names(node)
+    walker.declare_before(node, names)
+    scope = walker.open("while", node, names)
+    loop = Loop("while", node, scope)
+    try:
+        condition = truth_at(walker, node.test)
+        is_constant = not isinstance(condition, Value)
+        skipped = is_constant and not condition
+        prelude = list(builder.frames[-1])  # what the condition emitted runs on every turn
+        test = constant(True, "bool") if is_constant else condition.use()
+        condition = None
+        if prelude:
+            builder.emit(tir.IfThenElse(tir.Not(test), tir.Break(span), None, span))
+            test = constant(True, "bool")
+        walker.loops.append(loop)
+        try:
+            if not skipped:
+                walker.suite(node.body)
+        finally:
+            walker.loops.pop()
+    finally:
+        body = walker.close()
+    if not skipped:
+        builder.append_at(tir.While(test, body, span), span)
+    before = dict(walker.requested)
+    merge_loop(walker, scope, set())
+    if is_constant and not skipped and not loop.left and walker.requested == before:
+        raise Refusal(say.EndlessWhile(), node)
+
+
+# -- break and continue ------------------------------------------------------------------------------------------------
+def leave(walker: Any, node: ast.Break | ast.Continue) -> None:
+    word = "break" if isinstance(node, ast.Break) else "continue"
+    loop = walker.loops[-1] if walker.loops else None
+    if loop is None:
+        message = say.SyntaxMistake(problem=f"`{word}` outside a loop", remedy="remove it, or put it into a loop")
+        raise Refusal(message, node)
+    if loop.kind == "compile-time":
+        if walker.scope is not loop.scope:
+            line = loop.node.lineno
+            place = line_span(walker.frame.text, line)
+            note = Note(f"the loop on line {line} is expanded while building", place)
+            raise Refusal(say.RuntimeBreakOfCompileTimeLoop(word=word, line=str(line)), node, notes=[note])
+        raise Leave(node)
+    if loop.kind not in KINDS_TO_LEAVE and not (loop.kind == "parallel" and word == "continue"):
+        names = {"parallel": "`T.Parallel`", "pipelined": "`T.Pipelined`", "vectorized": "`T.vectorized`"}
+        raise Refusal(say.BreakNotAllowed(word=word, kind=names.get(loop.kind, loop.kind)), node)
+    loop.left = loop.left or word == "break"
+    walker.builder.effect()
+    walker.builder.emit((tir.Break if word == "break" else tir.Continue)(walker.builder.span))
+    walker.scope.terminated = True

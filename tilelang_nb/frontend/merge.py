@@ -1,0 +1,184 @@
+"""What names hold after device control flow: kept, decided when read, loop-carried, or gone.
+
+Nothing is promoted here for being re-bound; a name is promoted when a read needs more than one of its bindings.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tvm import tirx as tir
+
+from ..language.promotion import Kind, as_type, join_rebound, kind_of
+from ..language.values import Buffer, Region, Value, is_device
+from ..source import catalogue as say
+from ..source.diagnostic import Poisoned, Refusal
+from .bindings import dtype_of_kind, is_number
+from .names import POISON, Conflict, Gone, Hidden, Mutable, Plain
+from .scopes import Scope
+
+
+def merge(walker: Any, key: Any, binding: Any) -> None:
+    frame, name = key
+    walker.scope.saved.setdefault(key, frame.binding(name))
+    frame.set(name, binding)
+
+
+def merge_branches(walker: Any, branches: list[Scope], node: Any) -> None:
+    """After a run-time `if`: a name with one binding on all live branches keeps it; the rest is decided when read."""
+    live = [branch for branch in branches if not branch.terminated]
+    for key in dict.fromkeys(k for branch in branches for k in branch.saved):
+        frame, name = key
+        old = frame.binding(name)
+        values = [branch.final.get(key, old) for branch in live]
+        if not values:
+            continue
+        if all(same(value, values[0]) for value in values) and not is_local(values[0], live):
+            merge(walker, key, values[0])
+        elif any(value is POISON for value in values):
+            merge(walker, key, POISON)
+        elif any(value is None or isinstance(value, Gone) for value in values):
+            merge(walker, key, Gone(say.MaybeUnbound(name=name, what="the `if`")))
+        else:
+            meeting = frame.site(name, node)
+            rebinding = next((branch.rebound[key] for branch in branches if key in branch.rebound), node)
+            flat = [part for value in values for part in (value.bindings if isinstance(value, Conflict) else [value])]
+            merge(walker, key, Conflict(flat, declaring_site(old, meeting), rebinding, meeting))
+
+
+def merge_host_branches(walker: Any, condition: Value, then: Scope, other: Scope) -> None:
+    """After a run-time `if` around launches: numbers are chosen where they are bound, nothing is stored."""
+    for key in dict.fromkeys([*then.saved, *other.saved]):
+        frame, name = key
+        old = frame.binding(name)
+        first, second = then.final.get(key, old), other.final.get(key, old)
+        if same(first, second):
+            merge(walker, key, first)
+        elif first is POISON or second is POISON:
+            merge(walker, key, POISON)
+        elif not isinstance(first, Plain) or not isinstance(second, Plain):
+            merge(walker, key, Gone(say.MaybeUnbound(name=name, what="the `if`")))
+        elif is_number(first.value) and is_number(second.value):
+            kinds = kind_of(first.value), kind_of(second.value)
+            kind = join_rebound(*kinds)
+            if kind is None:
+                merge(walker, key, Gone(walker.type_conflict(name, *kinds, first.node).message))
+                continue
+            chosen = _chosen(walker, condition, first.value, second.value, name, kind)
+            merge(walker, key, Plain(chosen, first.site, first.node, walker.scope))
+        else:
+            what = f"`{name}` is re-bound to an object under a runtime condition"
+            message = say.CompileTimeObjectChanged(what=what, remedy="choose with a compile-time condition")
+            merge(walker, key, Gone(message))
+
+
+def _chosen(walker: Any, condition: Value, first: Any, second: Any, name: str, kind: Kind) -> Value:
+    dtype = dtype_of_kind(kind)
+    node = tir.if_then_else(condition.use(), as_type(first, dtype), as_type(second, dtype))
+    return Value(walker.builder.bind(name, node, dtype), dtype, walker.scope)
+
+
+def merge_loop(walker: Any, scope: Scope, targets: set[str]) -> None:
+    """After a device loop: what was read before it was re-bound is loop-carried and becomes a mutable scalar."""
+    for key, node in list(scope.rebound.items()):
+        frame, name = key
+        if frame is not walker.frame:
+            continue
+        old, new = frame.binding(name), scope.final.get(key)
+        plain = old.outside if isinstance(old, Hidden) else old
+        meeting = frame.site(name, scope.node)
+        if key in scope.exposed and (
+            isinstance(plain, Plain) or (scope.kind == "parallel" and isinstance(plain, Mutable))
+        ):
+            try:
+                _carry(walker, scope, name, plain, new, node, meeting)
+            except Poisoned:
+                merge(walker, key, POISON)
+            except Refusal as refusal:
+                walker.report(refusal, node)
+                merge(walker, key, POISON)
+        elif name in targets and not isinstance(old, Mutable):
+            merge(walker, key, Gone(say.LoopVariableAfterLoop(name=name)))
+        elif old is None or isinstance(old, Gone):
+            merge(walker, key, Gone(say.MaybeUnbound(name=name, what="the loop")))
+        elif old is not POISON and (not isinstance(old, Mutable) or scope.kind == "parallel") and new is not None:
+            flat = [p for v in (old, new) for p in (v.bindings if isinstance(v, Conflict) else [v])]
+            merge(walker, key, Conflict(flat, declaring_site(old, meeting), node, meeting, scope.kind == "parallel"))
+
+
+def _carry(walker: Any, scope: Scope, name: str, plain: Plain, new: Any, node: Any, meeting: Any) -> None:
+    if scope.kind == "parallel":
+        raise Refusal(say.ScalarAccumulatedInParallel(name=name), node)
+    kind: Kind = walker.kind_of_binding(name, plain, node)
+    for binding in new.bindings if isinstance(new, Conflict) else [new]:
+        if isinstance(binding, (Plain, Mutable, Hidden)):
+            second = walker.kind_of_binding(name, binding, node)
+            joined = join_rebound(kind, second)
+            if joined is None:
+                raise walker.type_conflict(name, kind, second, node)
+            kind = joined
+    walker.request_one_of((declaring_site(plain, meeting), meeting), kind, name)
+
+
+def declaring_site(binding: Any, meeting: Any) -> Any:
+    """Where a scalar for a name begins: at its binding, or where the bindings meet if that stands outside every launch."""
+    if isinstance(binding, Hidden):
+        binding = binding.outside
+    if isinstance(binding, Plain):
+        return meeting if binding.scope.host else binding.site
+    return binding.site if isinstance(binding, (Mutable, Conflict)) else meeting
+
+
+def close_launch(walker: Any, scope: Scope) -> None:
+    """After a launch: compile-time objects stay bound, as in Python; what only its threads know is gone."""
+    for key in scope.saved:
+        _frame, name = key
+        new = scope.final.get(key)
+        if (
+            (isinstance(new, Plain) and not is_device(new.value))
+            or (isinstance(new, Plain) and isinstance(new.value, (Value, Buffer, Region)) and _outlives(new.value))
+            or new is POISON
+            or new is None
+        ):
+            merge(walker, key, new)
+        else:
+            merge(walker, key, Gone(say.MaybeUnbound(name=name, what="the launch")))
+
+
+def _outlives(value: Any) -> bool:
+    if isinstance(value, Region):
+        value = value.buffer
+    scope = value.home if isinstance(value, Buffer) else value.scope
+    return scope is None or scope.open
+
+
+def same(a: Any, b: Any) -> bool:
+    """Whether two bindings hold one value for certain."""
+    if a is b:
+        return True
+    if isinstance(a, Hidden):
+        a = a.outside
+    if isinstance(b, Hidden):
+        b = b.outside
+    if a is b:
+        return True
+    return isinstance(a, Plain) and isinstance(b, Plain) and _same_value(a.value, b.value)
+
+
+def _same_value(x: Any, y: Any) -> bool:
+    if x is y:
+        return True
+    if type(x) is not type(y):
+        return False
+    if type(x) in (int, str, bool, bytes):
+        return x == y
+    if type(x) is float:
+        return x == y and str(x) == str(y)  # 0.0 and -0.0 differ
+    return type(x) is tuple and len(x) == len(y) and all(map(_same_value, x, y))
+
+
+def is_local(binding: Any, branches: list[Scope]) -> bool:
+    """Whether a binding ends with one of these branches."""
+    if isinstance(binding, Mutable):
+        return binding.scope in branches
+    return isinstance(binding, Plain) and isinstance(binding.value, Value) and binding.value.scope in branches

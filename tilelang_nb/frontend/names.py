@@ -1,0 +1,265 @@
+"""The states a name can be in, and the frame that holds the names of one instance of a kernel or macro.
+
+Expressions are evaluated with the frame's `Namespace` as *globals*, never locals: code nested in an expression
+(comprehension, generator, lambda) finds free names only among globals and sees later bindings, which is Python's late
+binding.  The dict itself holds plainly available names.  A name in any other state is *absent*, so CPython calls
+`__missing__`: reading costs nothing until it needs thought.
+
+    Plain     bound; its value is in the dict
+    Mutable   a per-thread scalar in memory: each read makes a fresh load
+    Hidden    bound before a device loop whose body may re-bind it: a read here is loop-carried
+    Conflict  different bindings met after a branch or loop: decided when read
+    Gone      unbound on some path, or its loop is over: a read is refused
+    POISON    its binding was refused: a read drops the statement silently
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import difflib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..source import catalogue as say
+from ..source.diagnostic import Message, Poisoned, Refusal
+from ..source.text import Text
+from .scopes import Scope
+
+MISSING = object()
+INTRINSICS = "__tl"  # the one name that rewritten expressions need; no identifier of a user looks like it
+
+Site = tuple[Any, ...]  # (path of macro calls, turns of compile-time loops, name, line, column)
+
+
+@dataclass(eq=False)
+class Plain:
+    """value: a Python object or device value.  site: where it was bound.  scope: the scope it was bound in."""
+
+    value: Any
+    site: Site
+    node: Any
+    scope: Scope
+
+
+@dataclass(eq=False)
+class Mutable:
+    """buffer: a variable of one element.  explicit: `T.alloc_var`, or a `T.Ref` parameter."""
+
+    buffer: Any
+    scope: Scope
+    site: Site
+    explicit: bool = False
+
+
+@dataclass(eq=False)
+class Hidden:
+    """outside: the binding before the loops; a Mutable only for `T.Parallel`.  scopes: the open loops that may re-bind it."""
+
+    outside: Plain | Mutable
+    scopes: list[Scope]
+
+
+@dataclass(eq=False)
+class Conflict:
+    """bindings: what the name may hold.  site: where a mutable scalar for all of them would be declared.
+
+    node: the re-binding, for messages.  meeting: the site of the branch or loop where the bindings met, where a
+    scalar can begin with what the name holds.  parallel: the bindings meet after a `T.Parallel` loop.
+    """
+
+    bindings: list[Plain | Mutable | Hidden]
+    site: Site
+    node: Any
+    meeting: Site
+    parallel: bool = False
+
+
+@dataclass(eq=False)
+class Gone:
+    message: Message
+
+
+class Poison:
+    def __repr__(self) -> str:
+        return "POISON"
+
+
+POISON = Poison()
+Binding = Plain | Mutable | Hidden | Conflict | Gone | Poison
+
+
+class Namespace(dict):
+    """Globals of compiled expressions.  Because this is a subclass of dict, CPython asks `__missing__` for absent names."""
+
+    __slots__ = ("frame",)
+    frame: Frame
+
+    def __missing__(self, name: str) -> Any:
+        return self.frame.resolve(name)
+
+
+@dataclass(frozen=True)
+class Outer:
+    """Names outside a kernel: closure cells, then the module, then built-ins; all read when asked, as Python does.
+
+    skipped: names that statements which did not run would have bound; they give no second message.
+    """
+
+    cells: Mapping[str, Any]
+    module: Mapping[str, Any]
+    builtins: Mapping[str, Any] = field(default_factory=lambda: vars(builtins))
+    skipped: set[str] = field(default_factory=set)
+
+    def look_up(self, name: str) -> Any:
+        """The value, or MISSING."""
+        cell = self.cells.get(name)
+        if cell is not None:
+            try:
+                return cell.cell_contents
+            except ValueError:  # not bound yet
+                return MISSING
+        found = self.module.get(name, MISSING)
+        if found is MISSING:
+            found = self.builtins.get(name, MISSING)
+        if found is MISSING and name in self.skipped:
+            raise Poisoned
+        return found
+
+    def names(self) -> Iterator[str]:
+        for names in (self.cells, self.module, self.builtins):
+            yield from (name for name in names if not name.startswith("__"))
+
+
+@dataclass(eq=False)
+class Frame:
+    """One instance of a kernel or macro.
+
+    path: the calls that lead here; it identifies the instance across restarts.  local_names: names its text binds.
+    entry: the scope it was entered in.  text: the text its nodes belong to.  codes: compiled expressions of that text.
+    read_conflict: decides what a Conflict means.  remember: told of mutable objects that come from outside.
+    """
+
+    path: tuple[Any, ...]
+    local_names: frozenset[str]
+    outer: Outer
+    entry: Scope
+    text: Text
+    codes: dict[Any, Any]
+    read_conflict: Callable[[Frame, str, Conflict], Any]
+    remember: Callable[[Any], None]
+    states: dict[str, Binding] = field(default_factory=dict)
+    origins: dict[str, tuple[Site, Any, Scope]] = field(default_factory=dict)  # site, node and scope of plain names
+    turns: tuple[int, ...] = ()  # of the compile-time loops of this frame that are at work
+    calls: int = 0  # macros called by the statement at hand
+    names: Namespace = field(default_factory=Namespace)
+
+    def __post_init__(self) -> None:
+        self.names.frame = self
+
+    def site(self, name: str, node: ast.AST) -> Site:
+        """The place of a binding, the same in every pass."""
+        return (self.path, self.turns, name, node.lineno, node.col_offset)  # type: ignore[attr-defined]
+
+    def binding(self, name: str) -> Binding | None:
+        state = self.states.get(name)
+        if state is not None:
+            return state
+        if name in self.origins and name in self.names:
+            return Plain(self.names[name], *self.origins[name])
+        return None
+
+    def set(self, name: str, binding: Binding | None) -> None:
+        self.states.pop(name, None)
+        if isinstance(binding, Plain):
+            self.names[name] = binding.value
+            self.origins[name] = (binding.site, binding.node, binding.scope)
+            return
+        self.names.pop(name, None)
+        if binding is not None:
+            self.states[name] = binding
+
+    def resolve(self, name: str) -> Any:
+        """The value of a name that is not plainly bound, or a refusal."""
+        state = self.states.get(name)
+        if isinstance(state, Mutable):
+            return state.buffer[(0,)]
+        if isinstance(state, Hidden):
+            for scope in state.scopes:
+                scope.exposed.add((self, name))
+            return state.outside.value if isinstance(state.outside, Plain) else state.outside.buffer[(0,)]
+        if isinstance(state, Conflict):
+            return self.read_conflict(self, name, state)
+        if isinstance(state, Gone):
+            raise Refusal(state.message)
+        if state is POISON:
+            raise Poisoned
+        if name not in self.local_names:
+            value = self.outer.look_up(name)
+            if value is not MISSING:
+                self.remember(value)
+                return value
+        near = difflib.get_close_matches(name, [other for other in self.known() if other != name], 1)
+        remedy = f"did you mean `{near[0]}`?" if near else "bind it first"
+        raise Refusal(say.UndefinedName(name=name, remedy=remedy))
+
+    def known(self) -> list[str]:
+        """Names that a misspelt one may mean."""
+        own = [name for name in self.names if not name.startswith("__")]
+        return [*own, *self.states, *self.outer.names()]
+
+
+class _Bindings(ast.NodeVisitor):
+    """Names that statements bind in their own scope: targets of comprehensions and what is inside functions are not."""
+
+    def __init__(self) -> None:
+        self.found: dict[str, None] = {}
+
+    def visit_Name(self, node: ast.Name) -> None:
+        if not isinstance(node.ctx, ast.Load):
+            self.found[node.id] = None
+
+    def visit_comprehension(self, node: ast.comprehension) -> None:
+        for part in (node.iter, *node.ifs):
+            self.visit(part)
+
+    def visit_Lambda(self, node: ast.Lambda) -> None:
+        for default in (*node.args.defaults, *(d for d in node.args.kw_defaults if d is not None)):
+            self.visit(default)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> None:
+        self.found[node.name] = None
+
+    visit_AsyncFunctionDef = visit_ClassDef = visit_FunctionDef  # type: ignore[assignment]
+
+    def visit_ExceptHandler(self, node: ast.ExceptHandler) -> None:
+        if node.name:
+            self.found[node.name] = None
+        self.generic_visit(node)
+
+    def visit_MatchAs(self, node: ast.MatchAs | ast.MatchStar) -> None:
+        if node.name:
+            self.found[node.name] = None
+        self.generic_visit(node)
+
+    visit_MatchStar = visit_MatchAs  # type: ignore[assignment]
+
+    def visit_MatchMapping(self, node: ast.MatchMapping) -> None:
+        if node.rest:
+            self.found[node.rest] = None
+        self.generic_visit(node)
+
+    def visit_Import(self, node: ast.Import | ast.ImportFrom) -> None:
+        for alias in node.names:
+            self.found[(alias.asname or alias.name).split(".")[0]] = None
+
+    visit_ImportFrom = visit_Import  # type: ignore[assignment]
+
+
+def bound_names(*nodes: ast.AST) -> tuple[str, ...]:
+    """Names that these nodes bind or delete, in the order of the text."""
+    visitor = _Bindings()
+    for node in nodes:
+        visitor.visit(node)
+    return tuple(visitor.found)

@@ -1,0 +1,102 @@
+"""Parameters of a kernel, from the annotations of its `def`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tvm import tirx as tir
+
+from ..language.dtypes import Dtype
+from ..language.promotion import in_ir
+from ..language.tensors import Tensor
+from ..language.values import Buffer, Value
+from ..source import catalogue as say
+from ..source.diagnostic import Message, Refusal
+from .locate import exception_text
+from .macros import parameters
+from .program import Parameter
+
+PYTHON_TYPES = {int: "int32", float: "float32", bool: "bool"}
+EXAMPLE = '{name}: T.Tensor((M, N), "float16")'
+
+
+def read_parameters(
+    node: ast.FunctionDef, annotations: Mapping[str, Any], evaluate: Callable[[str], Any]
+) -> tuple[list[Parameter], list[Refusal]]:
+    """The parameters, and what is wrong with them.
+
+    annotations: by name; postponed ones are strings, which `evaluate` turns into objects.
+    """
+    found, wrong = [], []
+    for argument in parameters(node):
+        try:
+            if argument in (node.args.vararg, node.args.kwarg):
+                raise Refusal(
+                    _missing(argument.arg, f"parameter `{argument.arg}` takes any number of arguments"), argument
+                )
+            if argument.annotation is None:
+                problem = f"parameter `{argument.arg}` has no annotation"
+                raise Refusal(_missing(argument.arg, problem), argument)
+            kind = annotations.get(argument.arg)
+            while isinstance(kind, str) and not isinstance(kind, Dtype):
+                kind = evaluate(kind)
+            found.append(parameter(argument.arg, kind))
+        except Refusal as refusal:
+            refusal.place = refusal.place or argument.annotation
+            wrong.append(refusal)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            if isinstance(error, NameError) and getattr(error, "name", None):
+                message: Message = say.UndefinedName(name=str(error.name), remedy="bind it before the kernel")
+            else:
+                remedy = "an annotation is Python that runs when the kernel is defined"
+                message = say.ExceptionWhileBuilding(exception=exception_text(error), remedy=remedy)
+            wrong.append(Refusal(message, argument.annotation))
+    return found, wrong
+
+
+def _missing(name: str, problem: str) -> Message:
+    return say.MissingAnnotation(problem=problem, example=EXAMPLE.format(name=name))
+
+
+def parameter(name: str, kind: Any) -> Parameter:
+    """A parameter with this annotation; TL207 for what is none."""
+    if isinstance(kind, Tensor):
+        if kind.scope != "global":
+            remedy = f"parameter `{name}` lies in {kind.scope}; a kernel takes arrays in global memory"
+            raise Refusal(_missing(name, remedy))
+        shape = tuple([extent.use() if isinstance(extent, Value) else int(extent) for extent in kind.shape])
+        strides = None
+        if kind.strides is not None:
+            strides = tuple([stride.use() if isinstance(stride, Value) else int(stride) for stride in kind.strides])
+        dtype = str(kind.dtype)
+        var = tir.decl_buffer(shape, in_ir(dtype), name, strides=strides, layout=None)
+        return Parameter(name, "tensor", dtype, shape, strides, var)
+    dtype = str(kind) if isinstance(kind, Dtype) else PYTHON_TYPES.get(kind) if isinstance(kind, type) else None
+    if dtype is None:
+        shown = f"a {type(kind).__name__}" if not isinstance(kind, type) else f"`{kind.__name__}`"
+        if kind is Tensor or (isinstance(kind, type) and issubclass(kind, Tensor)):
+            shown = "`T.Tensor` without a shape"
+        raise Refusal(_missing(name, f"parameter `{name}` is annotated with {shown}"))
+    return Parameter(name, "scalar", dtype, (), None, tir.Var(name, in_ir(dtype)))
+
+
+def argument_of(parameter: Parameter, annotation: Any = None) -> Any:
+    """What the name of a parameter is bound to in the kernel."""
+    if parameter.kind == "scalar":
+        return Value(parameter.var, parameter.dtype)
+    return Buffer(
+        parameter.name,
+        _values(parameter.shape),
+        Dtype(parameter.dtype),
+        "global",
+        parameter.var,
+        None if parameter.strides is None else _values(parameter.strides),
+    )
+
+
+def _values(extents: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple([extent if isinstance(extent, int) else Value(extent, str(extent.ty.dtype)) for extent in extents])

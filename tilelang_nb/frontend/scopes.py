@@ -1,0 +1,54 @@
+"""Stretches of device control flow: what is bound in them, and what must be undone when they end."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+ScopeKind = Literal["kernel", "launch", "if", "for", "while", "parallel", "host-if"]
+DEVICE = frozenset(("if", "for", "while", "parallel", "host-if"))
+
+
+class Scope:
+    """kind: launch and kernel run exactly once; the others are device control flow.
+
+    saved: (frame, name) -> binding before the scope, the journal that undoes bindings.  rebound: (frame, name) -> the
+    node that bound it last, which tells a loop what changed.  exposed: names that were read before the body re-bound
+    them. final: (frame, name) -> binding at the end.  hidden: names hidden on entry.  contents: the contents of
+    compile-time containers before code that might change them unseen was called, or None. terminated: nothing after
+    this point in the scope is reached.
+    """
+
+    __slots__ = (
+        "contents",
+        "depth",
+        "exposed",
+        "final",
+        "hidden",
+        "kind",
+        "node",
+        "open",
+        "parent",
+        "rebound",
+        "saved",
+        "terminated",
+    )
+
+    def __init__(self, kind: ScopeKind, node: Any, parent: Scope | None):
+        self.kind, self.node, self.parent = kind, node, parent
+        self.depth: int = parent.depth + 1 if parent else 0
+        self.open, self.terminated = True, False
+        self.saved: dict[Any, Any] = {}
+        self.rebound: dict[Any, Any] = {}
+        self.exposed: set[Any] = set()
+        self.final: dict[Any, Any] = {}
+        self.hidden: list[Any] = []
+        self.contents: list[tuple[Any, tuple[Any, ...]]] | None = None
+
+    @property
+    def device(self) -> bool:
+        return self.kind in DEVICE
+
+    @property
+    def host(self) -> bool:
+        """Outside every launch: values are known before the launch, nothing can be stored."""
+        return self.kind in ("kernel", "host-if")

@@ -1,0 +1,386 @@
+"""A cell: its definitions are built as they are met, its other statements run as ordinary Python.
+
+`Session` is one run of one text.  The code of a cell belongs to its session as long as it lives, so a factory that is
+called later still finds its text.
+"""
+
+from __future__ import annotations
+import __future__ as future
+
+import ast
+import builtins
+import io
+import sys
+import tokenize
+import types
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from ..language import entry
+from ..source import catalogue as say
+from ..source.diagnostic import Diagnostic, Note, Poisoned, Refusal
+from ..source.providers import provided
+from ..source.text import Span, Text
+from .build import build_kernel
+from .definitions import SESSION, Definition, Definitions, definition_of, register_code, session_of
+from .limits import Limits
+from .locate import exception_text, frames, instruction_place, internal_error, is_internal, line_span
+from .macros import Macro, references_of
+from .names import Outer, bound_names
+
+KernelFactory = Callable[[str, Any, tuple[Diagnostic, ...]], Any]
+DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
+PREBOUND = {"T": "tilelang.language", "tilelang": "tilelang"}
+
+
+class Session:
+    """One run of the text of a cell.
+
+    kernel_factory: (name, program or None, diagnostics) -> what the name of a kernel is bound to.
+    modules: what `import` gives in the cell for these names; `sys.modules` is left alone.
+    result: the value of the last statement where it is an expression.  exception: what a host statement raised.
+    """
+
+    def __init__(
+        self, text: Text, *, kernel_factory: KernelFactory, modules: Mapping[str, Any], limits: Limits | None = None
+    ):
+        self.text, self.kernel_factory, self.modules = text, kernel_factory, modules
+        self.limits = limits or Limits()
+        self.code_name = text.name
+        self.definitions = Definitions(text, ast.Module([], []))
+        self.skipped: set[str] = set()  # names that refused or skipped statements would have bound
+        self.result: Any = None
+        self.exception: BaseException | None = None
+        self._found: dict[Any, Diagnostic] = {}
+        self._running = False
+        self._builtins: dict[str, Any] = {}
+
+    # -- diagnostics -----------------------------------------------------------------------------------------------
+    @property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """What was found so far, sorted by place."""
+        return tuple(sorted(self._found.values(), key=lambda diagnostic: diagnostic.order))
+
+    @property
+    def failed(self) -> bool:
+        return any(diagnostic.severity == "error" for diagnostic in self._found.values())
+
+    def report(self, diagnostic: Diagnostic) -> None:
+        self._found.setdefault(diagnostic.key, diagnostic)
+
+    # -- running ---------------------------------------------------------------------------------------------------
+    def run(
+        self, namespace: dict[str, Any], compiler: Callable[..., Any] | None = None, code_name: str | None = None
+    ) -> tuple[Diagnostic, ...]:
+        """Run the cell in a namespace; the diagnostics.
+
+        compiler: (tree, code name, "exec" or "eval") -> code, for host statements.  code_name: `co_filename` of the
+        code. After the first error definitions are still built and other statements are not run.
+        """
+        self.code_name = code_name or self.text.name
+        tree = self.parse()
+        if tree is None:
+            return self.diagnostics
+        self.definitions = Definitions(self.text, tree)
+        compiler = compiler or _compiler(tree)
+        self._builtins = {**vars(builtins), "__import__": self._import, SESSION: self}
+        before = namespace.get("__builtins__", _ABSENT)
+        namespace["__builtins__"] = self._builtins
+        self._bind_modules(namespace)
+        self._running = True
+        try:
+            for node in tree.body:
+                self._run_statement(node, node is tree.body[-1], namespace, compiler)
+        finally:
+            self._running = False
+            namespace["__builtins__"] = builtins if before is _ABSENT else before
+        return self.diagnostics
+
+    def parse(self) -> ast.Module | None:
+        """The syntax tree; None after a syntax error, which is reported."""
+        try:
+            try:
+                return ast.parse(self.text.padded)
+            except SyntaxError:
+                spelt = _with_assert_operations(self.text.padded)
+                if spelt == self.text.padded:
+                    raise
+                return ast.parse(spelt)
+        except SyntaxError as error:
+            self.report(self._syntax_mistake(error))
+        except (RecursionError, MemoryError):
+            message = say.SyntaxMistake(problem="the text is nested too deeply", remedy="split the expression")
+            self.report(message.at(line_span(self.text, self.text.first_line)))
+        except ValueError as error:  # null bytes, lone surrogates
+            message = say.SyntaxMistake(problem=str(error).split("\n")[0], remedy="remove the character")
+            self.report(message.at(line_span(self.text, self.text.first_line)))
+        return None
+
+    def _syntax_mistake(self, error: SyntaxError) -> Diagnostic:
+        line = min(max(error.lineno or self.text.first_line, self.text.first_line), self.text.last_line)
+        column = max(0, (error.offset or 1) - 1)
+        end_line, end_column = error.end_lineno or line, (error.end_offset or 0) - 1
+        if (end_line, end_column) <= (line, column) or end_line > self.text.last_line:
+            end_line, end_column = line, column + 1
+        message = say.SyntaxMistake(problem=str(error.msg), remedy="correct the line")
+        return message.at(Span(line, column, end_line, end_column))
+
+    def _bind_modules(self, namespace: dict[str, Any]) -> None:
+        """`T`, `tilelang` and `jit` are there already, where the names are not taken."""
+        for name, module in PREBOUND.items():
+            if module in self.modules:
+                namespace.setdefault(name, self.modules[module])
+        jit = getattr(self.modules.get("tilelang"), "jit", None)
+        if jit is not None:
+            namespace.setdefault("jit", jit)
+
+    def _run_statement(
+        self, node: ast.stmt, last: bool, namespace: dict[str, Any], compiler: Callable[..., Any]
+    ) -> None:
+        if self.failed and not isinstance(node, DEFINITIONS):
+            self.skipped.update(bound_names(node))
+            return
+        shown = last and isinstance(node, ast.Expr)
+        try:
+            code = self._compile(node, shown, compiler)
+            if code is None:
+                return
+            value = eval(code, namespace)
+            if shown:
+                self.result = value
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # host code may raise anything, SystemExit included
+            self.skipped.update(bound_names(node))
+            self._report_exception(error, node)
+
+    def _compile(self, node: ast.stmt, shown: bool, compiler: Callable[..., Any]) -> Any:
+        """The code of a statement; None after a mistake that Python finds only when it compiles, which is reported."""
+        tree = ast.Expression(node.value) if shown else ast.Module([node], [])  # type: ignore[attr-defined]
+        try:
+            code = compiler(tree, self.code_name, "eval" if shown else "exec")
+        except SyntaxError as error:
+            self.report(self._syntax_mistake(error))
+        except (RecursionError, MemoryError):
+            message = say.SyntaxMistake(problem="the statement is nested too deeply", remedy="split it")
+            self.report(message.at(self.text.span(node)))
+        except ValueError as error:
+            self.report(say.SyntaxMistake(problem=str(error), remedy="correct the line").at(self.text.span(node)))
+        else:
+            register_code(code, self)
+            return code
+        self.skipped.update(bound_names(node))
+        return None
+
+    def _report_exception(self, error: BaseException, node: ast.stmt) -> None:
+        if isinstance(error, Poisoned) or (
+            isinstance(error, NameError) and getattr(error, "name", None) in self.skipped
+        ):
+            return
+        span, notes = self.host_place(error.__traceback__, node)
+        if isinstance(error, Refusal):
+            place = error.place
+            where = self.text.span(place) if isinstance(place, ast.AST) else place or span
+            self.report(error.message.at(where, (*error.notes, *notes), error.fixes))
+            return
+        carried = [*(getattr(error, "diagnostics", None) or ()), getattr(error, "diagnostic", None)]
+        carried = [diagnostic for diagnostic in carried if isinstance(diagnostic, Diagnostic)]
+        if carried:
+            self.exception = error
+            for diagnostic in carried:
+                self.report(_at_line(diagnostic, span))
+            return
+        self.exception = error
+        if is_internal(error.__traceback__):
+            self.report(internal_error(error).at(span, tuple(notes)))
+            return
+        message = say.ExceptionWhileBuilding(
+            exception=exception_text(error), remedy="correct the Python code of this line"
+        )
+        self.report(message.at(span, tuple(notes)))
+
+    def host_place(self, traceback: Any, node: ast.stmt) -> tuple[Span, list[Note]]:
+        """The innermost place in this cell that a traceback leads to, and notes of the lines on the way."""
+        here = [frame for frame in frames(traceback) if frame.tb_frame.f_code.co_filename == self.code_name]
+        if not here:
+            return self.text.span(node), []
+        line = here[-1].tb_lineno
+        span = instruction_place(here[-1], self.text) or line_span(self.text, line) or self.text.span(node)
+        lines = dict.fromkeys(frame.tb_lineno for frame in reversed(here[:-1]) if frame.tb_lineno != line)
+        return span, [Note(f"called from line {n}", line_span(self.text, n)) for n in lines]
+
+    # -- imports ---------------------------------------------------------------------------------------------------
+    def _import(self, name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0) -> Any:
+        """`import` as the cell sees it."""
+        top = name.split(".")[0]
+        if level or top not in self.modules:
+            return builtins.__import__(name, globals, locals, fromlist, level)
+        if not fromlist:
+            self._redirected(name)
+            return self.modules[top]
+        return self._redirected(name)
+
+    def _redirected(self, name: str) -> Any:
+        if name in self.modules:
+            return self.modules[name]
+        parent, _, last = name.rpartition(".")
+        found = getattr(self._redirected(parent), last, _ABSENT) if parent else _ABSENT
+        if found is _ABSENT:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+        return found
+
+    # -- decorators ------------------------------------------------------------------------------------------------
+    def prim_func(self, function: Any, **options: Any) -> Any:
+        """Build the kernel of a decorated function."""
+        return build_function(function, self.kernel_factory, self.limits, self)
+
+    def calling_place(self) -> Span | None:
+        """The line of this cell that is running."""
+        for frame in _frames_outward():
+            if frame.f_code.co_filename == self.code_name:
+                return line_span(self.text, frame.f_lineno)
+        return None
+
+
+_ABSENT = object()
+
+
+def _compiler(tree: ast.Module) -> Callable[..., Any]:
+    flags = 0
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom) and node.module == "__future__":
+            for alias in node.names:
+                feature = getattr(future, alias.name, None)
+                flags |= getattr(feature, "compiler_flag", 0)
+
+    def compile_host(tree: Any, name: str, mode: str) -> Any:
+        return compile(tree, name, mode, flags, dont_inherit=True)
+
+    return compile_host
+
+
+def _with_assert_operations(source: str) -> str:
+    """`T.assert(` read as `T.Assert(`: a keyword is no attribute name, and the width stays."""
+    lines = source.splitlines(keepends=True)
+    before: Any = None
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(source).readline):
+            if token.string == "assert" and before is not None and before.string == ".":
+                row, column = token.start
+                lines[row - 1] = lines[row - 1][:column] + "Assert" + lines[row - 1][column + 6 :]
+            before = token
+    except (tokenize.TokenError, SyntaxError, IndentationError):
+        pass  # what was found up to there; the parser says the rest
+    return "".join(lines)
+
+
+def _at_line(diagnostic: Diagnostic, span: Span) -> Diagnostic:
+    """A diagnostic that an exception of host code carried: placed at the host line if it has no place of its own."""
+    from dataclasses import replace
+
+    if diagnostic.span is None:
+        return replace(diagnostic, span=span)
+    return replace(diagnostic, notes=(*diagnostic.notes, Note(f"used in line {span.line}", span)))
+
+
+def _frames_outward() -> Iterator[types.FrameType]:
+    frame: types.FrameType | None = sys._getframe(1)
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+def _defining_frame(function: Any) -> types.FrameType | None:
+    """The frame that executes the `def`, if it is still running."""
+    code = function.__code__
+    for frame in _frames_outward():
+        if any(constant is code for constant in frame.f_code.co_consts):
+            return frame
+    return None
+
+
+def outer_of(function: Any, session: Session | None) -> Outer:
+    """Names outside a function, as Python finds them."""
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or ()))
+    skipped = session.skipped if session is not None else set()
+    return Outer(cells, function.__globals__, function.__builtins__, skipped)
+
+
+def build_function(function: Any, kernel_factory: KernelFactory, limits: Limits, session: Session | None) -> Any:
+    """What a kernel's name is bound to: the factory's object for the built or refused kernel."""
+    name = getattr(function, "__name__", type(function).__name__)
+    running = session is not None and session._running
+    try:
+        definition = definition_of(function)
+    except Refusal as refusal:
+        span = session.calling_place() if session is not None else None
+        found: tuple[Diagnostic, ...] = (refusal.message.at(refusal.place or span),)  # type: ignore[arg-type]
+        program = None
+    else:
+        outer = outer_of(function, session)
+        frame = _defining_frame(function)
+        seen = dict(frame.f_locals) if frame is not None and frame.f_locals is not frame.f_globals else {}
+
+        def evaluate(annotation: str) -> Any:
+            """A postponed annotation; it may name variables of the defining function that no code uses."""
+            return eval(
+                annotation, {**outer.module, "__builtins__": dict(outer.builtins), **seen, **_contents(outer.cells)}
+            )
+
+        built = build_kernel(definition, function.__annotations__, outer, evaluate, limits)
+        program, found = built.program, built.diagnostics
+    found = tuple(sorted(found, key=lambda diagnostic: diagnostic.order))
+    if running:
+        assert session is not None
+        for diagnostic in found:
+            session.report(diagnostic)
+    return kernel_factory(name, program, found)
+
+
+def _contents(cells: Mapping[str, Any]) -> dict[str, Any]:
+    found = {}
+    for name, cell in cells.items():
+        try:
+            found[name] = cell.cell_contents
+        except ValueError:  # not bound yet
+            continue
+    return found
+
+
+def make_macro(function: Any) -> Macro:
+    """The macro of a decorated function; TL001 where its text cannot be had."""
+    definition: Definition = definition_of(function)
+    code = function.__code__
+    positional = code.co_varnames[: code.co_argcount]
+    given = function.__defaults__ or ()
+    defaults = dict(zip(positional[len(positional) - len(given) :], given))
+    defaults.update(function.__kwdefaults__ or {})
+    return Macro(definition, outer_of(function, session_of(function)), defaults, references_of(function))
+
+
+def standalone(
+    kernel_factory: KernelFactory, limits: Limits | None = None
+) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """`prim_func` and `macro` for functions of modules: their text is their file."""
+
+    def prim_func(function: Any, **options: Any) -> Any:
+        session = session_of(function)
+        if session is not None:
+            return session.prim_func(function, **options)
+        return build_function(function, kernel_factory, limits or Limits(), None)
+
+    return prim_func, make_macro
+
+
+def _prim_func(function: Any, **options: Any) -> Any:
+    session = session_of(function)
+    if session is not None:
+        return session.prim_func(function, **options)
+    try:
+        build = provided("prim_func")
+    except LookupError:
+        raise Refusal(say.SourceUnavailable(function=getattr(function, "__name__", "a kernel"))) from None
+    return build(function, **options)
+
+
+entry.install(prim_func=_prim_func, macro=make_macro)

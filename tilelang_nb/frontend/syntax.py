@@ -1,0 +1,104 @@
+"""Statements: every class of Python's `ast.stmt` is in HANDLERS or in REFUSALS, never in both; a test counts."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import Any
+
+from ..source import catalogue as say
+from ..source.diagnostic import Message, Poisoned, Refusal
+from .assign import annotated, assign, augmented, delete
+from .branches import assertion, expression, if_statement, match_statement, return_statement
+from .control import Leave, ReturnValue
+from .expressions import too_deep
+from .launches import with_statement
+from .locate import internal_error
+from .loops import for_statement, leave, while_statement
+
+HANDLERS: dict[type[ast.stmt], Callable[[Any, Any], None]] = {
+    ast.Assign: assign,
+    ast.AugAssign: augmented,
+    ast.AnnAssign: annotated,
+    ast.Assert: assertion,
+    ast.Break: leave,
+    ast.Continue: leave,
+    ast.Delete: delete,
+    ast.Expr: expression,
+    ast.For: for_statement,
+    ast.If: if_statement,
+    ast.Match: match_statement,
+    ast.Pass: lambda walker, node: None,
+    ast.Return: return_statement,
+    ast.While: while_statement,
+    ast.With: with_statement,
+}
+
+
+def _function(node: Any) -> Message:
+    return say.NestedFunction(name=node.name)
+
+
+def _try(node: Any) -> Message:
+    return say.TryStatement()
+
+
+def _import(node: Any) -> Message:
+    return say.ImportInKernel()
+
+
+REFUSALS: dict[str, Callable[[Any], Message]] = {
+    "AsyncFor": lambda node: say.GeneratorKernel(what="`async for`", remedy="write `for`"),
+    "AsyncFunctionDef": _function,
+    "AsyncWith": lambda node: say.GeneratorKernel(what="`async with`", remedy="write `with T.Kernel(...)`"),
+    "ClassDef": lambda node: say.NestedClass(name=node.name),
+    "FunctionDef": _function,
+    "Global": lambda node: say.GlobalStatement(word="global"),
+    "Import": _import,
+    "ImportFrom": _import,
+    "Nonlocal": lambda node: say.GlobalStatement(word="nonlocal"),
+    "Raise": lambda node: say.RaiseStatement(),
+    "Try": _try,
+    "TryStar": _try,
+    "TypeAlias": lambda node: say.UnsupportedSyntax(what="a type alias in a kernel", remedy="define it outside"),
+}
+
+
+def walk_statement(walker: Any, node: ast.stmt) -> None:
+    """Walk one statement.
+
+    A mistake in it is reported, the names it would have bound are poisoned, and the walk goes on behind it.
+    """
+    walker.statement = node
+    walker.frame.calls = 0
+    walker.builder.at(node, walker.frame.text)
+    walker.builder.hint = None
+    depth, scope = len(walker.builder.frames), walker.scope
+    try:
+        handler = HANDLERS.get(type(node))
+        if handler is None:
+            raise Refusal(REFUSALS[type(node).__name__](node), node)
+        handler(walker, node)
+    except Poisoned:
+        walker.poison(node)
+    except Refusal as refusal:
+        recover(walker, depth, scope)
+        walker.report(refusal, node)
+        walker.poison(node)
+    except (ReturnValue, Leave, KeyboardInterrupt):
+        raise
+    except RecursionError:
+        recover(walker, depth, scope)
+        walker.report(Refusal(too_deep("the kernel"), node), node)
+        walker.poison(node)
+    except BaseException as error:
+        recover(walker, depth, scope)
+        walker.report(Refusal(internal_error(error), node), node)
+        walker.poison(node)
+
+
+def recover(walker: Any, depth: int, scope: Any) -> None:
+    """Leave the scopes that a failed statement left open."""
+    while walker.scope is not scope:
+        walker.close()
+    del walker.builder.frames[depth:]

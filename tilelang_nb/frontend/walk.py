@@ -1,0 +1,375 @@
+"""The walk over one kernel: evaluation of expressions, scopes, reports, inlining of macros.
+
+Statements go through `syntax.statement`; binding and promotion of names are in `bindings`, merging after control flow
+in `merge`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..language.promotion import Kind
+from ..source import catalogue as say
+from ..source.diagnostic import Diagnostic, Message, Note, Poisoned, Refusal
+from ..source.text import Text
+from .bindings import CONTAINERS, Bindings
+from .control import Leave, ReturnValue
+from .definitions import Definition
+from .emit import Builder
+from .expressions import compile_expression, too_deep
+from .intrinsics import Intrinsics
+from .limits import Limits
+from .locate import exception_text, internal_error, is_internal, line_span, place_of, with_operands
+from .macros import Macro, parameters, reference
+from .names import INTRINSICS, Frame, Hidden, Mutable, Outer, Plain, Site
+from .scopes import Scope, ScopeKind
+from .syntax import walk_statement
+from .unroll import Node, Record
+
+
+@dataclass
+class Shared:
+    """What the passes of one build share.
+
+    iterators: items taken so far from iterators that come from outside, by id.  containers: outside containers with the
+    contents that the first pass found.
+    """
+
+    iterators: dict[int, tuple[Any, list[Any]]] = field(default_factory=dict)
+    containers: dict[int, tuple[Any, Any]] = field(default_factory=dict)
+
+    def remember(self, value: Any) -> None:
+        """An object from outside that a pass may use up or change."""
+        if isinstance(value, CONTAINERS):
+            if id(value) not in self.containers:
+                self.containers[id(value)] = (value, value.copy())
+        elif hasattr(type(value), "__next__") and id(value) not in self.iterators:
+            self.iterators[id(value)] = (value, [])
+
+    def restore(self) -> None:
+        """Undo what an abandoned pass did to the contents of containers."""
+        for container, before in self.containers.values():
+            unchanged = len(container) == len(before) and all(a is b for a, b in zip(_items(container), _items(before)))
+            if not unchanged:
+                container.clear()
+                (container.update if isinstance(container, (dict, set)) else container.extend)(before)
+
+
+def _items(container: Any) -> Iterator[Any]:
+    if isinstance(container, dict):
+        for key, value in container.items():
+            yield key
+            yield value
+    else:
+        yield from container
+
+
+class Walker(Bindings):
+    """One pass over one kernel.
+
+    promoted: binding site -> kind of the mutable scalar there.  requested: what this pass found missing.
+    """
+
+    def __init__(
+        self, definition: Definition, outer: Outer, promoted: dict[Site, Kind], shared: Shared, limits: Limits
+    ):
+        self.definition, self.outer, self.shared, self.limits = definition, outer, shared, limits
+        self.promoted, self.requested = promoted, {}
+        self.found: dict[Any, Diagnostic] = {}
+        self.scope = Scope("kernel", definition.node, None)
+        self.builder = Builder(definition.text, self.scope, self.warn)
+        self.builder.inline = self.inline
+        self.record = Record(definition.node.lineno, definition.node.name)
+        self.intrinsics = Intrinsics(self)
+        self.loops: list[Any] = []
+        self.calls: list[tuple[Text, ast.AST]] = []
+        self.taken: dict[int, int] = {}  # items taken in this pass from an outside iterator
+        self.statement: ast.AST = definition.node
+        self.host_conditions: list[Any] = []
+        self.may_return = False  # eager kernels return tensors
+        self.returned: Any = None
+        self.frame = self.new_frame(definition, (definition.node.name,), outer)
+
+    @property
+    def line(self) -> int:
+        return self.statement.lineno  # type: ignore[attr-defined]
+
+    # -- evaluation ------------------------------------------------------------------------------------------------
+    def evaluate(self, node: ast.expr) -> Any:
+        """The value of an expression; a refusal leaves with the exact range of what failed."""
+        codes = self.frame.codes
+        code = codes.get(node)
+        if code is None:
+            code = codes[node] = compile_expression(node)
+        try:
+            return eval(code, self.frame.names)
+        except (Poisoned, ReturnValue, Leave, KeyboardInterrupt):
+            raise
+        except Refusal as refusal:
+            raise self.located(refusal, node, code)
+        except RecursionError:
+            raise Refusal(too_deep("a call"), node) from None
+        except BaseException as error:  # whatever the user's compile-time code raises, SystemExit included
+            raise self.located(self.python_exception(error), node, code) from None
+
+    def python_exception(self, error: BaseException) -> Refusal:
+        """An exception that is no refusal, as one."""
+        if is_internal(error.__traceback__):
+            message: Message = internal_error(error)
+        else:
+            remedy = "this line is Python that runs while the kernel is built"
+            message = say.ExceptionWhileBuilding(exception=exception_text(error), remedy=remedy)
+        return Refusal(message).with_traceback(error.__traceback__)
+
+    def located(self, refusal: Refusal, node: ast.expr, code: Any) -> Refusal:
+        """Attach the range, once: an inner evaluation (a macro's) has already done so."""
+        if refusal.place is None:
+            text = self.frame.text
+            place = place_of(refusal.__traceback__, text, code)
+            refusal.place = place.span or text.span(node)
+            refusal.notes += place.notes
+            refusal.message = with_operands(refusal.message, text, refusal.place)
+            if place.foreign and refusal.code in ("TL130", "TL131"):
+                refusal.message = say.GeneratorOutOfScope(problem=refusal.message.fill(refusal.message.text))
+        return refusal
+
+    def locate(self, node: ast.AST, function: Any, *arguments: Any) -> Any:
+        """Call something that may fail outside an expression: the place is `node`."""
+        try:
+            return function(*arguments)
+        except Refusal as refusal:
+            if refusal.place is None:
+                refusal.place = node
+                refusal.message = with_operands(refusal.message, self.frame.text, self.frame.text.span(node))
+            raise
+        except (Poisoned, ReturnValue, Leave, KeyboardInterrupt):
+            raise
+        except BaseException as error:
+            remedy = "this line is Python that runs while the kernel is built"
+            message = say.ExceptionWhileBuilding(exception=exception_text(error), remedy=remedy)
+            raise Refusal(message, node) from None
+
+    # -- reports ---------------------------------------------------------------------------------------------------
+    @property
+    def errors(self) -> bool:
+        return any(diagnostic.severity == "error" for diagnostic in self.found.values())
+
+    def report(self, refusal: Refusal, node: ast.AST) -> None:
+        """Add a diagnostic, with the chain of macro calls; what was said at this place is not said again."""
+        text, home = self.frame.text, self.definition.text
+        where = refusal.place or node
+        span = text.span(where) if isinstance(where, ast.AST) else where
+        notes = list(refusal.notes)
+        if text is not home:  # a macro of another cell or module: the place to show is its call in this text
+            notes.insert(0, Note(f"in `{text.name}`, line {span.line}: {text.line(span.line).strip()}"))
+            span = next(caller.span(call) for caller, call in self.calls if caller is home)
+        for caller, call in reversed(self.calls):
+            line = call.lineno  # type: ignore[attr-defined]
+            known = caller is home and any(note.span and note.span.line == line for note in notes)
+            if not known:
+                place = line_span(caller, line) if caller is home else None
+                notes.append(Note(f"called from line {line}" + ("" if caller is home else f" of {caller.name}"), place))
+        diagnostic = refusal.message.at(span, tuple(notes), refusal.fixes)
+        self.found.setdefault(diagnostic.key, diagnostic)
+
+    def warn(self, message: Message) -> None:
+        """A warning at the statement at hand."""
+        self.report(Refusal(message), self.statement)
+
+    # -- objects from outside, and containers that change ------------------------------------------------------------
+    def replayed(self, iterable: Iterable[Any]) -> Iterator[Any]:
+        """An iterator from outside gives its items once; a restarted build must see the same items again."""
+        memory = self.shared.iterators.get(id(iterable))
+        if memory is None:
+            yield from iterable
+            return
+        source, items = memory
+        while True:
+            at = self.taken.get(id(source), 0)
+            if at == len(items):
+                try:
+                    items.append(next(source))
+                except StopIteration:
+                    return
+            self.taken[id(source)] = at + 1
+            yield items[at]
+
+    def check_change(self, owner: Any) -> None:
+        """A container may change under device control flow only if this scope made it (TL133)."""
+        if not self.scope.device or not isinstance(owner, object):
+            return
+        mine = [self.frame.names.get(name) for frame, name in self.scope.saved if frame is self.frame]
+        if not _reaches(mine, owner):
+            what = f"a {type(owner).__name__} changes under runtime control flow"
+            raise Refusal(
+                say.CompileTimeObjectChanged(what=what, remedy="use a buffer, or make the object in this block")
+            )
+
+    def remember_contents(self) -> None:
+        """Code that this walk does not see is about to run: note what containers hold, for the open device scopes."""
+        contents: list[tuple[Any, tuple[Any, ...]]] | None = None
+        scope: Scope | None = self.scope
+        while scope is not None and scope.device and scope.contents is None:
+            if contents is None:
+                hidden = [
+                    s.outside.value
+                    for s in self.frame.states.values()
+                    if isinstance(s, Hidden) and isinstance(s.outside, Plain)
+                ]
+                outside = [container for container, _ in self.shared.containers.values()]
+                held = [*self.frame.names.values(), *hidden, *outside]
+                contents = [(c, tuple(_items(c))) for c in held if isinstance(c, CONTAINERS)]
+            scope.contents = contents
+            scope = scope.parent
+
+    def check_contents(self, scope: Scope) -> None:
+        """Catch changes made where no syntax shows them, in a helper function."""
+        mine = [frame.names.get(name) for frame, name in scope.saved if frame is self.frame]
+        for container, before in scope.contents or ():
+            now = tuple(_items(container))
+            if (len(now) != len(before) or any(a is not b for a, b in zip(now, before))) and not _reaches(
+                mine, container
+            ):
+                what = f"a {type(container).__name__} changes under runtime control flow"
+                message = say.CompileTimeObjectChanged(
+                    what=what, remedy="use a buffer, or make the object in this block"
+                )
+                self.report(Refusal(message), scope.node)
+
+    # -- scopes ----------------------------------------------------------------------------------------------------
+    def open(self, kind: ScopeKind, node: ast.AST, hide: Iterable[str] = ()) -> Scope:
+        """Enter a scope.  hide: names that the body of a loop may re-bind; reading one first makes it loop-carried."""
+        if kind != "host-if":
+            self.builder.open()
+        scope = Scope(kind, node, self.scope)
+        for name in hide:
+            binding = self.frame.binding(name)
+            if isinstance(binding, Plain) or (kind == "parallel" and isinstance(binding, Mutable)):
+                self.frame.set(name, Hidden(binding, [scope]))
+            elif isinstance(binding, Hidden):
+                binding.scopes.append(scope)
+            else:
+                continue
+            scope.hidden.append(name)
+        self.scope = self.builder.scope = scope
+        return scope
+
+    def close(self) -> Any:
+        """Leave the scope: names get back what they held before; the body.  `scope.final` keeps what they held inside."""
+        scope = self.scope
+        self.check_contents(scope)
+        body = self.builder.close() if scope.kind != "host-if" else None
+        for key, before in scope.saved.items():
+            frame, name = key
+            scope.final[key] = frame.binding(name)
+            frame.set(name, before)
+        for name in scope.hidden:
+            state = self.frame.states[name]
+            assert isinstance(state, Hidden)
+            state.scopes.pop()
+            if not state.scopes:
+                self.frame.set(name, state.outside)
+        scope.open = False
+        assert scope.parent is not None
+        self.scope = self.builder.scope = scope.parent
+        for key, node in scope.rebound.items():
+            self.scope.rebound.setdefault(key, node)
+        return body
+
+    def under_device_control(self) -> bool:
+        """Whether device control flow was entered since the kernel or macro at hand was."""
+        scope: Scope | None = self.scope
+        while scope is not None and scope is not self.frame.entry:
+            if scope.device:
+                return True
+            scope = scope.parent
+        return False
+
+    # -- functions -------------------------------------------------------------------------------------------------
+    def new_frame(self, definition: Definition, path: tuple[Any, ...], outer: Outer) -> Frame:
+        frame = Frame(
+            path,
+            definition.local_names,
+            outer,
+            self.scope,
+            definition.text,
+            definition.codes,
+            self.read_conflict,
+            self.shared.remember,
+        )
+        frame.names[INTRINSICS] = self.intrinsics
+        frame.names["__builtins__"] = {}
+        return frame
+
+    def bind_parameters(self, definition: Definition, arguments: dict[str, Any]) -> None:
+        """Bind arguments to parameter names; one that must be mutable is copied on entry."""
+        for parameter in parameters(definition.node):
+            if parameter.arg in arguments:
+                self.bind(parameter.arg, [arguments.pop(parameter.arg)], parameter, own=False)
+
+    def inline(self, macro: Macro, args: tuple[Any, ...], kwargs: dict[str, Any], names: Any) -> Any:
+        """Inline a macro at its call: its own frame, the caller's scope, messages with the chain of call lines."""
+        if len(self.calls) >= self.limits.macro_depth:
+            raise Refusal(say.MacroRecursionLimit(name=macro.__name__, limit=str(self.limits.macro_depth)))
+        definition = macro.definition
+        arguments = macro.arguments(args, kwargs)
+        if macro.references:
+            given = macro.argument_names(names)
+            for name in macro.references & arguments.keys():
+                variable = self.name_reference(given[name]) if name in given else None
+                arguments[name] = variable if variable is not None else reference(arguments[name], name)
+        args = kwargs = ()
+        caller, loops, statement, span, hint = (
+            self.frame,
+            self.loops,
+            self.statement,
+            self.builder.span,
+            self.builder.hint,
+        )
+        caller.calls += 1
+        node = self.record.enter(Node("macro", self.line, macro.__name__, definition.node.lineno))
+        turn = self.record.turn(node, "")
+        turn.first_statement = self.builder.count
+        place = (macro.__name__, self.line, statement.col_offset, caller.calls, caller.turns)  # type: ignore[attr-defined]
+        self.calls.append((caller.text, statement))
+        self.record.stack.append(turn)
+        self.loops = []
+        before, result = len(self.found), None
+        try:
+            self.frame = self.new_frame(definition, (*caller.path, place), macro.outer)
+            self.bind_parameters(definition, arguments)
+            self.suite(definition.node.body)
+        except ReturnValue as returned:
+            result = returned.value
+        finally:
+            self.calls.pop()
+            self.record.stack.pop()
+            turn.last_statement = self.builder.count - 1
+            self.frame, self.loops, self.statement = caller, loops, statement
+            self.builder.span, self.builder.hint = span, hint
+        if result is None and len(self.found) > before and self.errors:
+            raise Poisoned
+        return result
+
+    def suite(self, statements: list[ast.stmt]) -> None:
+        """Walk statements until one of them ends the scope."""
+        for node in statements:
+            if self.scope.terminated:
+                return
+            walk_statement(self, node)
+
+
+def _reaches(roots: list[Any], target: Any) -> bool:
+    """Whether a container is one of these objects or nested in them."""
+    pending, seen = list(roots), set()
+    while pending and len(seen) < 10000:
+        value = pending.pop()
+        if value is target:
+            return True
+        if isinstance(value, (*CONTAINERS, tuple)) and id(value) not in seen and not isinstance(value, bytearray):
+            seen.add(id(value))
+            pending.extend(_items(value))
+    return False
