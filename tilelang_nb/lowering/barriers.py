@@ -17,7 +17,7 @@ different turns cannot be cut: TL210.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,8 +31,9 @@ from .accesses import WRITE, Access, AccessReader, Conflict, Conflicts, Memory, 
 from .addresses import Prover
 from .barrier_placement import Branch, Chain, Loop, Piece, Scope, Summary, place
 from .context import LaunchContext
-from .rewrite import has
+from .rewrite import has, map_children, scope
 from .uniformity import Uniformity
+from .views import root, view_source
 
 PARALLEL = "tl.parallel"  # annotation of a lowered T.Parallel loop
 WARP_GROUPS = "tl.warp_groups"  # attribute around the body of T.ws
@@ -77,70 +78,85 @@ def _without_groups(body: tir.Stmt) -> tir.Stmt:
 
 
 def tracked_memory(func: tir.PrimFunc) -> dict[Any, Memory]:
-    """The buffers whose accesses can conflict: all shared ones, and global ones that the launch writes."""
+    """The buffers whose accesses can conflict: all shared ones, and global ones that the launch writes.
+
+    A view has the memory of the buffer it looks into; views in the arena have their place there.
+    """
     memory: dict[Any, Memory] = {}
+    sources: dict[Any, Any] = {}
     stores: dict[Any, int] = {}
-    loads: set[Any] = set()
-    repeated: set[Any] = set()
-    names: set[str] = set()
+    used: list[Any] = []  # buffers that are read, or touched through a pointer
+    pointers: set[Any] = set()
 
     def declared(node: Any) -> None:
         buffer = node.buffer
-        if not buffer.scope().startswith("shared"):
-            return
-        dtype, shape = str(buffer.ty.dtype), tuple(int(extent) for extent in buffer.ty.shape)
-        data = getattr(node, "data", None)
-        if data is None:
-            memory[buffer] = Memory(buffer, 0, 1, buffer, buffer.name, True)
+        if isinstance(node, tir.AllocBuffer):
+            if scope(buffer).startswith("shared"):
+                memory[buffer] = Memory(buffer, 0, 1, buffer, buffer.name, True)
+        elif getattr(node.data.op, "name", "") == "tirx.ptr_byte_offset":
+            begin, arena = int(node.data.args[1]), view_source(node)
+            dtype, shape = str(buffer.ty.dtype), tuple(int(extent) for extent in buffer.ty.shape)
+            end = begin + -(-tvm.DataType(dtype).bits * math.prod(shape) // 8)
+            memory[buffer] = Memory(arena, begin, end, (begin, dtype, shape), buffer.name, True)
         else:
-            begin = int(data.args[1])
-            bytes_ = -(-tvm.DataType(dtype).bits * _count(shape) // 8)
-            memory[buffer] = Memory("arena", begin, begin + bytes_, (begin, dtype, shape), buffer.name, True)
+            sources[buffer] = view_source(node)
 
     def stored(node: Any) -> None:
         stores[node.buffer] = stores.get(node.buffer, 0) + 1
 
     def called(call: Any) -> None:
-        name = call.op.name if hasattr(call.op, "name") else ""
-        names.add(name)
-        if name in ("tirx.address_of", "tirx.buffer_data", "tirx.tvm_access_ptr"):
-            tvm_ffi.structural_walk(
-                call, (tvm.ir.Var, lambda var: stores.update({var: 2}) if isinstance(var.ty, tir.BufferType) else None)
-            )
-
-    def looped(node: tir.For | tir.While) -> None:
-        if type(node) is tir.While or not (node.annotations and PARALLEL in node.annotations):
-            tvm_ffi.structural_walk(node.body, (tir.BufferStore, lambda store: repeated.add(store.buffer)))
+        if getattr(call.op, "name", "") in ("tirx.address_of", "tirx.buffer_data", "tirx.tvm_access_ptr"):
+            tvm_ffi.structural_walk(call, (tvm.ir.Var, pointers.add))
 
     tvm_ffi.structural_walk(
         func.body,
         [
-            (tir.AllocBuffer, declared),
-            (tir.DeclBuffer, declared),
+            ((tir.AllocBuffer, tir.DeclBuffer), declared),
             (tir.BufferStore, stored),
-            (tvm.ir.TensorLoad, lambda load: loads.add(load.source)),
+            (tvm.ir.TensorLoad, lambda load: used.append(load.source)),
             (tvm.ir.Call, called),
         ],
     )
-    candidates = {b for b, count in stores.items() if b.scope() == "global"}
-    single = {b for b in candidates if stores[b] == 1 and b not in loads}
-    if single:
-        # one store, outside of loops that have an order, cannot conflict with itself
-        tvm_ffi.structural_walk(func.body, [(tir.For, looped), (tir.While, looped)])
-    for buffer in candidates - {b for b in single if b not in repeated}:
-        memory[buffer] = Memory(buffer, 0, 1, buffer, buffer.name, False)
-    arenas = [b for b, m in memory.items() if m.space is b and m.is_shared and str(b.ty.dtype) == "uint8"]
-    if any(m.space == "arena" for m in memory.values() if isinstance(m.space, str)):
-        for arena in arenas:  # touched through its views only
-            del memory[arena]
+    arenas = {m.space for m in memory.values() if m.space is not m.key}
+    for arena in arenas:  # touched through its views only
+        memory.pop(arena, None)
+    for view in sources:
+        owner = root(view, sources)
+        if owner in memory:
+            memory[view] = Memory(owner, 0, 1, view, view.name, True)
+    written = {b for b in {*stores, *pointers} if isinstance(b.ty, tir.BufferType) and scope(b) == "global"}
+    owners = {root(buffer, sources) for buffer in written}
+    family = {b: root(b, sources) for b in {*written, *used, *sources} if root(b, sources) in owners}
+    touched: dict[Any, int] = dict.fromkeys(owners, 0)
+    for buffer, owner in family.items():
+        touched[owner] += stores.get(buffer, 0) + 2 * (buffer in pointers)
+    for buffer in set(used):
+        if buffer in family:
+            touched[family[buffer]] += 2
+    single = {owner for owner, count in touched.items() if count == 1}
+    alone = single - _stored_in_order(func.body, family) if single else single
+    for buffer, owner in family.items():
+        if owner not in alone:
+            memory[buffer] = Memory(owner, 0, 1, buffer, buffer.name, False)
     return memory
 
 
-def _count(shape: Iterable[int]) -> int:
-    result = 1
-    for extent in shape:
-        result *= extent
-    return result
+def _stored_in_order(body: tir.Stmt, family: dict[Any, Any]) -> set[Any]:
+    """Buffers stored to in loops whose turns follow each other: a second turn may store to the same place."""
+    found: set[Any] = set()
+
+    def visit(node: Any, ordered: bool) -> Any:
+        if isinstance(node, tir.BufferStore):
+            if ordered and node.buffer in family:
+                found.add(family[node.buffer])
+            return node
+        if isinstance(node, tir.For):
+            ordered = ordered or not (node.annotations and PARALLEL in node.annotations)
+        ordered = ordered or isinstance(node, tir.While)
+        return map_children(node, lambda child: visit(child, ordered))
+
+    visit(body, False)
+    return found
 
 
 @dataclass

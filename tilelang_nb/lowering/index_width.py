@@ -47,7 +47,10 @@ def widen_indices(func: tir.PrimFunc, launch: LaunchContext) -> tir.PrimFunc:
 
 
 def _buffers(func: tir.PrimFunc) -> list[Any]:
-    return [p for p in func.params if isinstance(p.ty, tir.BufferType) and scope(p) == "global"]
+    """Global memory and views of it."""
+    found = [p for p in func.params if isinstance(p.ty, tir.BufferType)]
+    tvm_ffi.structural_walk(func.body, (tir.DeclBuffer, lambda node: found.append(node.buffer)))
+    return [buffer for buffer in found if scope(buffer) == "global"]
 
 
 def wide_dims(buffer: Any) -> set[int]:

@@ -25,6 +25,7 @@ from tilelang_nb.source import catalogue as say
 from .barriers import WARP_GROUPS
 from .context import SHARED, LaunchContext, SharedBuffer
 from .rewrite import map_children, nothing, scope, sequence, substitute, with_body
+from .views import root, views
 
 MBARRIER = "shared.barrier"
 # Bytes of shared memory that one block may have, by compute capability.
@@ -65,7 +66,7 @@ def plan_shared_memory(func: tir.PrimFunc, launch: LaunchContext) -> tir.PrimFun
     if size > limit:
         _report(tiles, size, limit, launch)
         return func
-    return func.with_body(_with_arena(func.body, tiles, lifetimes.tiles, size, launch))
+    return func.with_body(_with_arena(func.body, tiles, lifetimes, size, launch))
 
 
 def shared_memory_limit(arch: str) -> int:
@@ -81,6 +82,7 @@ class _Lifetimes:
 
     def __init__(self, body: tir.Stmt):
         self.tiles: dict[Any, _Tile] = {}
+        self.sources = views(body)  # views of tiles: using one is using the tile
         self.position = 0
         self.uses: list[set[Any]] = []  # of the loops around, innermost last
         self.signals = False  # mbarriers: threads are not in step, every tile is alive throughout
@@ -93,11 +95,12 @@ class _Lifetimes:
                 self.tiles[buffer].use(begin, end)
 
     def _variable(self, variable: Any) -> None:
-        tile = self.tiles.get(variable)
+        owner = root(variable, self.sources)
+        tile = self.tiles.get(owner)
         if tile is not None:
             tile.use(self.position, self.position)
             for used in self.uses:
-                used.add(variable)
+                used.add(owner)
 
     def _call(self, call: Any) -> None:
         if getattr(call.op, "name", "") == "tirx.cuda.mbarrier_wait":
@@ -141,7 +144,7 @@ class _Lifetimes:
                 self.groups.append(self._within(node.body))
             else:
                 self._statement(node.body)
-        elif self.tiles:
+        elif self.tiles and not isinstance(node, tir.DeclBuffer):
             tvm_ffi.structural_walk(node, self._handlers)
 
 
@@ -185,29 +188,40 @@ def _report(tiles: list[_Tile], size: int, limit: int, launch: LaunchContext) ->
 
 
 def _with_arena(
-    body: tir.Stmt, tiles: list[_Tile], allocated: dict[Any, _Tile], size: int, launch: LaunchContext
+    body: tir.Stmt, tiles: list[_Tile], lifetimes: _Lifetimes, size: int, launch: LaunchContext
 ) -> tir.Stmt:
     arena = tir.decl_buffer(
         (size,), "uint8", launch.fresh("arena"), scope=SHARED, layout=None, data_alignment=_TILE_ALIGNMENT
     )
-    views: dict[Any, Any] = {}
+    renamed: dict[Any, Any] = {}
     declarations = [tir.AllocBuffer(arena, None, max(tiles, key=lambda tile: tile.bytes).span)] if tiles else []
-    for tile in tiles:
-        view = tile.buffer
+
+    def declare(buffer: Any, offset: int, span: Any) -> None:
+        view = buffer
         if scope(view) != SHARED:
             view = tir.decl_buffer(list(view.ty.shape), str(view.ty.dtype), view.name, scope=SHARED, layout=None)
-            views[tile.buffer] = view
-        data = tir.ptr_byte_offset(tir.buffer_data(arena), tile.offset, str(view.ty.dtype))
-        declarations.append(tir.DeclBuffer(view, data=data, span=tile.span))
+            renamed[buffer] = view
+        data = tir.ptr_byte_offset(tir.buffer_data(arena), offset, str(view.ty.dtype))
+        declarations.append(tir.DeclBuffer(view, data=data, span=span))
+
+    placed = {tile.buffer: tile for tile in tiles}
+    for tile in tiles:
+        declare(tile.buffer, tile.offset, tile.span)
+    owners = {view: root(view, lifetimes.sources) for view in lifetimes.sources}
+    for view, owner in owners.items():
+        if owner in placed:
+            declare(view, placed[owner].offset, placed[owner].span)
 
     def without_allocations(node: Any) -> Any:
-        if isinstance(node, tir.AllocBuffer) and node.buffer in allocated:
+        if isinstance(node, tir.AllocBuffer) and node.buffer in lifetimes.tiles:
+            return nothing(node.span)
+        if isinstance(node, tir.DeclBuffer) and owners[node.buffer] in lifetimes.tiles:
             return nothing(node.span)
         return map_children(node, without_allocations)
 
     def inside(node: Any) -> Any:
         if isinstance(node, tir.AttrStmt) and node.attr_key == "thread_extent":
             return with_body(node, inside(node.body))
-        return sequence([*declarations, substitute(without_allocations(node), views)])
+        return sequence([*declarations, substitute(without_allocations(node), renamed)])
 
     return inside(body)

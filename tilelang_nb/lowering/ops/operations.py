@@ -1,0 +1,42 @@
+"""Which module lowers which operation; those that legalise expands into loops are not here."""
+
+from __future__ import annotations
+
+from ..context import OperationLowering
+from . import (
+    atomic_element,
+    cumulate,
+    device_assert,
+    gemm,
+    hints,
+    mbarriers,
+    print,
+    reduce,
+    reducer,
+    synchronisation,
+)
+
+OPERATIONS: dict[str, OperationLowering] = {
+    "gemm": gemm,
+    "reduce": reduce,
+    "cumulate": cumulate,
+    "reducer": reducer,
+    "finalize_reducer": reducer,
+    "fill": reducer,  # of a reducer; any other is a loop by now
+    "atomic_element": atomic_element,
+    "atomic_load": atomic_element,
+    "atomic_store": atomic_element,
+    "print": print,
+    "device_assert": device_assert,
+    "annotate_layout": hints,
+    "use_swizzle": hints,
+    "commit_group": hints,
+    "wait_group": hints,
+    "sync_threads": synchronisation,
+    "sync_warp": synchronisation,
+    "sync_grid": synchronisation,
+    "barrier_init": mbarriers,
+    "barrier_arrive": mbarriers,
+    "barrier_wait": mbarriers,
+    "barrier_expect_tx": mbarriers,
+}
