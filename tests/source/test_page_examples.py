@@ -11,6 +11,7 @@ import warnings
 import pytest
 
 import tilelang_nb
+from tilelang_nb.runtime import cache
 from tilelang_nb.source.catalogue import CATALOGUE
 from tilelang_nb.source.catalogue.page import BLOCK, FOLDER, Page, page
 from tilelang_nb.source.diagnostic import Diagnostic
@@ -43,7 +44,10 @@ def fault(monkeypatch):
     def fail(*_, **__):
         raise RuntimeError("made on purpose")
 
+    cache.clear()
     monkeypatch.setattr("tilelang_nb.runtime.build.lower", fail)
+    yield
+    cache.clear()  # a build that failed is kept as well
 
 
 @pytest.mark.parametrize("code", CATALOGUE)
