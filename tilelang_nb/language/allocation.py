@@ -18,6 +18,7 @@ from .operands import (
     VARIABLE,
     boxed,
     choice,
+    content,
     described,
     dtype_mismatch,
     integer,
@@ -131,7 +132,7 @@ def alloc_var(dtype: Any, *args: Any, scope: str = "local.var", init: Any = None
     variable = found.allocate(found.hint or "variable", (1,), str(storable(dtype, tile=True)), VARIABLE)
     variable.is_variable = True
     if init is not None:
-        variable[(0,)] = init[(0,)] if isinstance(init, Buffer) and init.is_variable else init
+        variable[(0,)] = content(init)
     return variable
 
 

@@ -12,6 +12,7 @@ from .operands import (
     box,
     boxed,
     choice,
+    content,
     described,
     dtype_mismatch,
     element,
@@ -57,8 +58,7 @@ def _check_target(called: str, kind: str, region: Any) -> None:
 def _atomic(called: str, kind: str, target: Any, value: Any, memory_order: Any, return_prev: Any) -> Any:
     order = _order(memory_order, called)
     wants_old = flag(return_prev, called, "return_prev")
-    if isinstance(value, Buffer) and value.is_variable:
-        value = value[(0,)]
+    value = content(value)
     if _is_tile(value) and not (_is_one(target) and _is_one(value)):
         boxes = copy_boxes(value, target, called)
         assert boxes is not None
@@ -170,6 +170,10 @@ def _first_of(value: Any, lanes: int, called: str, role: str) -> tuple[Buffer, t
     return buffer, index
 
 
+def _along(index: tuple[Any, ...], lane: int) -> tuple[Any, ...]:
+    return (*index[:-1], index[-1] + lane) if lane else index
+
+
 def _neighbours(called: str, lanes: int, target: Any, value: Any, return_prev: Any) -> None:
     if flag(return_prev, called, "return_prev"):
         unavailable(
@@ -178,9 +182,9 @@ def _neighbours(called: str, lanes: int, target: Any, value: Any, return_prev: A
     into, at = _first_of(target, lanes, called, "its target")
     source, start = _first_of(value, lanes, called, "its value")
     for lane in range(lanes):
-        region = boxed(into, (*at[:-1], at[-1] + lane), (1,) * len(at))
+        region = boxed(into, _along(at, lane), (1,) * len(at))
         _check_target(called, "add", region)
-        item = stored(source[(*start[:-1], start[-1] + lane)], into.name, into.dtype)
+        item = stored(source[_along(start, lane)], into.name, into.dtype)
         builder().operation("atomic_element", "add", region, item, None, dtype=into.dtype)
 
 

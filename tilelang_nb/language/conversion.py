@@ -20,7 +20,7 @@ from .operands import (
     sized,
     unavailable,
 )
-from .promotion import is_float, strong, weak
+from .promotion import in_ir, is_float, strong, weak
 from .selection import clamp, if_then_else
 from .tensors import sizes_of
 from .values import Buffer, Value, builder, derived
@@ -73,23 +73,19 @@ def reinterpret(value: Any, dtype: Any, span: Any = None) -> Value:
             f"`T.reinterpret` from {source} ({source.bits} bits) to {target} ({target.bits} bits)",
             "name a dtype of the same width, or convert the value with `T.cast`",
         )
-    return derived(tir.reinterpret(str(target), found.use()), str(target), found)
+    if in_ir(source) == in_ir(target):
+        return derived(found.use(), str(target), found)
+    return derived(tir.reinterpret(in_ir(target), found.use()), str(target), found)
 
 
 def _viewed(source: Buffer, shape: tuple[Any, ...], dtype: Dtype) -> Buffer:
     found = builder()
     name = getattr(found, "hint", None) or f"{source.name}_view"
     var = tir.decl_buffer(
-        [source.index_expr(extent) for extent in shape], _stored_dtype(dtype), name, scope=source.memory, layout=None
+        [source.index_expr(extent) for extent in shape], in_ir(dtype), name, scope=source.memory, layout=None
     )
     found.emit(tir.DeclBuffer(var, data=tir.buffer_data(source.var), span=found.span))
     return Buffer(name, shape, str(dtype), source.memory, var, home=source.home)
-
-
-def _stored_dtype(dtype: Dtype) -> str:
-    from .promotion import in_ir
-
-    return in_ir(str(dtype))
 
 
 def _elements(shape: tuple[Any, ...], factor: int) -> Any:

@@ -16,6 +16,7 @@ from .operands import (
     box,
     boxed,
     choice,
+    content,
     described,
     element,
     flag,
@@ -42,11 +43,7 @@ def copy_boxes(source: Any, target: Any, called: str) -> tuple[Region, Region] |
 
     TL204 where the shapes differ, TL004 for what is no buffer.
     """
-    sides = [source, target]
-    for at, side in enumerate(sides):
-        if isinstance(side, Buffer) and side.is_variable:
-            sides[at] = side[(0,)]
-    source, target = sides
+    source, target = content(source), content(target)
     if isinstance(source, Buffer) and isinstance(target, Buffer):
         if not same_extents(source.shape, target.shape):
             shape_mismatch(
@@ -95,6 +92,7 @@ def _annotated(called: str, annotations: Any, **options: Any) -> dict[str, Any]:
 
 
 def _copy(name: str, called: str, source: Any, target: Any, *options: Any) -> None:
+    source, target = content(source), content(target)
     boxes = copy_boxes(source, target, called)
     if boxes is None:
         buffer, index = element(target)

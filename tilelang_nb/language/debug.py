@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from .calling import bad_argument, checked_call
-from .operands import BARRIER, described, integer, scalar
+from .operands import BARRIER, content, described, integer, scalar
 from .promotion import as_type, strong, weak
 from .values import Buffer, Region, Value, builder, constant, is_device, number, truth
 
@@ -45,8 +45,7 @@ def print_of(obj: Any = None, msg: str = "", warp_group_id: int = 0, warp_id: in
         builder().operation("print", message)
         return
     if isinstance(obj, Buffer) and obj.is_variable:
-        message = message or obj.name
-        obj = obj[(0,)]
+        message, obj = message or obj.name, content(obj)
     if isinstance(obj, (Buffer, Region)):
         if obj.memory == BARRIER:
             bad_argument("`T.print` of a barrier", "print the parity that you wait for")

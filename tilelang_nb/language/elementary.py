@@ -84,7 +84,13 @@ def _sigmoid(x: Any) -> Any:
     return tir.Div(_one(x, 1.0), tir.Add(_one(x, 1.0), tir.exp(tir.Mul(x, _one(x, -1.0)))))
 
 
-exp10 = _unary("exp10", lambda x: tir.power(_one(x, 10.0), x), lambda x: np.power(10.0, x), "10 to the power x.")
+def _exp10(x: Any) -> Any:
+    dtype = str(x.ty)
+    wide = cast(x, dtype, "float32") if dtype == "bfloat16" else x  # TVM has powers of IEEE types only
+    return cast(tir.power(_one(wide, 10.0), wide), str(wide.ty), dtype)
+
+
+exp10 = _unary("exp10", _exp10, lambda x: np.power(10.0, x), "10 to the power x.")
 sigmoid = _unary("sigmoid", _sigmoid, lambda x: 1.0 / (1.0 + np.exp(-x)), "1 / (1 + exp(-x)).")
 
 
@@ -214,7 +220,9 @@ def _classified(
             return bool(python(float(value)))
         if not is_float(value.dtype):
             return derived(tir.const(of_integer, "bool"), "bool", value)
-        expr, _ = as_float(value)
+        expr, dtype = as_float(value)
+        if dtype == "bfloat16":  # TVM has these for IEEE types only; float32 holds every bfloat16
+            expr = cast(expr, dtype, "float32")
         return derived(node(expr), "bool", value)
 
     function.__name__ = function.__qualname__ = name

@@ -156,19 +156,12 @@ WarpSpecialize = ws
 
 def thread_index() -> Value:
     """The index of the executing thread in its block, x fastest; TL208 outside a launch."""
-    linear: Any = 0
-    stride = 1
-    for var, extent in launch().threads:
-        term = Value(var, "int32")
-        linear = linear + (term * stride if stride != 1 else term)
+    axes = launch().threads
+    linear, stride = Value(axes[0][0], "int32"), int(axes[0][1])
+    for var, extent in axes[1:]:
+        linear = linear + Value(var, "int32") * stride
         stride *= int(extent)
-    return linear if isinstance(linear, Value) else Value(_zero(), "int32")
-
-
-def _zero() -> Any:
-    from .values import constant
-
-    return constant(0, "int32")
+    return linear
 
 
 def thread_count() -> int:

@@ -13,7 +13,8 @@ from typing import Any
 from ..source import catalogue as say
 from ..source.diagnostic import Refusal
 from .calling import bad_argument, checked_call
-from .operands import choice, described, flag, integer
+from .layouts import Fragment
+from .operands import choice, content, described, flag, integer
 from .promotion import is_integer
 from .values import Buffer, Region, Value, number
 
@@ -43,13 +44,12 @@ class DeviceLoop:
 
 
 def _bound(value: Any, called: str, name: str) -> Any:
+    value = content(value)
     if isinstance(value, Value):
         if not is_integer(value.dtype):
             bad_argument(f"`{name}` of `{called}` is a {value.dtype} value", "cast it to int32")
         return value
     if isinstance(value, (Buffer, Region)):
-        if isinstance(value, Buffer) and value.is_variable:
-            return _bound(value[(0,)], called, name)
         raise Refusal(say.NotIterable(what=described(value), remedy=f"use an extent: `{called}(buffer.shape[0])`"))
     found = number(value)
     if found is None or isinstance(found, (float, bool)):
@@ -74,7 +74,15 @@ def _options(annotations: Any, called: str, **options: Any) -> dict[str, Any]:
     if annotations is not None and not isinstance(annotations, dict):
         bad_argument(f"`annotations` of `{called}` is {described(annotations)}", "give a dict, or leave it out")
     found = {name: value for name, value in options.items() if value is not None}
-    return found | {str(name): value for name, value in (annotations or {}).items()}
+    given = {name: value for name, value in (annotations or {}).items() if isinstance(name, str) and _plain(value)}
+    return found | given
+
+
+def _plain(value: Any) -> bool:
+    """A loop in the IR carries numbers, text and lists of them; other options are hints for upstream's passes."""
+    if isinstance(value, (list, tuple)):
+        return all(_plain(item) for item in value)
+    return isinstance(value, (bool, int, float, str))
 
 
 @checked_call
@@ -183,7 +191,9 @@ def Parallel(
     """
     if coalesced_width is not None:
         coalesced_width = integer(coalesced_width, "T.Parallel", "coalesced_width", 1)
-    options = {"coalesced_width": coalesced_width, "loop_layout": loop_layout, "prefer_async": prefer_async}
+    if loop_layout is not None and not isinstance(loop_layout, Fragment):
+        bad_argument(f"`loop_layout` of `T.Parallel` is {described(loop_layout)}", "give a `T.Fragment`")
+    options = {"coalesced_width": coalesced_width, "prefer_async": prefer_async}
     return _parallel("T.Parallel", extents, _options(annotations, "T.Parallel", **options))
 
 
@@ -267,7 +277,7 @@ def persistent_waves(loop: DeviceLoop) -> Any:
     return (padded + wave - 1) // wave
 
 
-def persistent_tile(loop: DeviceLoop, wave: Any) -> tuple[Any, tuple[Any, ...]]:
+def persistent_place(loop: DeviceLoop, wave: Any) -> tuple[Any, tuple[Any, ...]]:
     """Whether turn `wave` of a `T.Persistent` loop has a tile, and its coordinates.
 
     The domain is visited with the last dimension split in groups: group first, then the other dimensions, then inside

@@ -10,6 +10,9 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
+from tvm import tirx as tir
+from tvm.sym import Analyzer
+
 from ..source import catalogue as say
 from ..source.diagnostic import Refusal
 from .calling import bad_argument
@@ -57,7 +60,7 @@ def described(value: Any) -> str:
 
 def shown(shape: Any) -> str:
     """A shape as a message writes it."""
-    parts = [str(extent) for extent in shape]
+    parts = [str(Analyzer().simplify(n.use()) if isinstance(n, Value) else n) for n in shape]
     return f"({parts[0]},)" if len(parts) == 1 else f"({', '.join(parts)})"
 
 
@@ -113,6 +116,11 @@ def sized(value: Any) -> str:
     """What a message calls an operand, with its shape."""
     extents = value.extent if isinstance(value, Region) else value.shape
     return f"{described(value)}, shape {shown(extents)}"
+
+
+def shifted(begin: Any, offset: Any) -> Any:
+    """`begin + offset` as a TIR index, without a needless `0 +`."""
+    return offset if isinstance(begin, tir.IntImm) and int(begin.value) == 0 else tir.Add(begin, offset)
 
 
 def squeezed(extents: Any) -> tuple[Any, ...]:
@@ -216,11 +224,14 @@ def stored(value: Any, target: str, dtype: str) -> Value:
     return Value(as_type(found, str(dtype)), str(dtype))
 
 
+def content(value: Any) -> Any:
+    """The content of a variable that is given as its buffer; anything else as it is."""
+    return value[(0,)] if isinstance(value, Buffer) and value.is_variable else value
+
+
 def scalar(value: Any, called: str, role: str) -> Any:
     """A number or device value; TL004 for anything else.  A buffer of one variable is its content."""
-    if isinstance(value, Buffer) and value.is_variable:
-        return value[(0,)]
-    found = number(value)
+    found = number(content(value))
     if found is None:
         bad_argument(
             f"`{called}` takes a number as {role}, {described(value)} given", "give a number, or an element of a buffer"

@@ -22,6 +22,7 @@ from .operands import (
     require_memory,
     same_extents,
     shape_mismatch,
+    shifted,
     shown,
     sized,
     stored,
@@ -132,7 +133,7 @@ def _combine_start(state: ReducerState, region: Any) -> None:
     found = builder()
     loops = [tir.Var("ijklmnop"[at % 8], "int32") for at in range(len(region.extent))]
     begins = [region.buffer.index_expr(begin) for begin in region.begin]
-    indices = [tir.Add(begin, i) for begin, i in zip(begins, loops)]
+    indices = [shifted(begin, i) for begin, i in zip(begins, loops)]
     old = Value(tir.BufferLoad(region.buffer.var, indices), region.dtype)
     body: Any = tir.BufferStore(
         region.buffer.var, combined(state.operation, old, state.start).use(), indices, found.span

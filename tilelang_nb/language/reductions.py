@@ -24,6 +24,7 @@ from .operands import (
     require_memory,
     same_extents,
     shape_mismatch,
+    shifted,
     shown,
     sized,
 )
@@ -229,7 +230,7 @@ def _quantified(called: str, buffer: Any, every: bool) -> Value:
     found.emit(tir.BufferStore(holder.var, constant(every, "bool"), [constant(0, "int32")], found.span))
     loops = [tir.Var("ijklmnop"[at % 8], "int32") for at in range(len(region.extent))]
     begins = [region.buffer.index_expr(begin) for begin in region.begin]
-    load = tir.BufferLoad(region.buffer.var, [tir.Add(begin, i) for begin, i in zip(begins, loops)])
+    load = tir.BufferLoad(region.buffer.var, [shifted(begin, i) for begin, i in zip(begins, loops)])
     test = cast(load, region.dtype, "bool")
     hit = tir.BufferStore(holder.var, constant(not every, "bool"), [constant(0, "int32")], found.span)
     body = tir.IfThenElse(tir.Not(test) if every else test, hit, None, found.span)

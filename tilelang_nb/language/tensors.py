@@ -129,19 +129,28 @@ Buffer.__init__ = checked_call(Buffer.__init__, "Buffer")  # type: ignore[method
 
 
 class FragmentBuffer(Buffer):
-    """`T.FragmentBuffer(shape, dtype)`: a macro parameter that is a fragment.  Errors and source: as `T.Buffer`."""
+    """`T.FragmentBuffer(shape, dtype)`: a macro parameter that is a fragment.
+
+    Errors (TL004, TL205, TL302) and source: as `T.Buffer`.
+    """
 
     default_scope = FRAGMENT
 
 
 class SharedBuffer(Buffer):
-    """`T.SharedBuffer(shape, dtype)`: a macro parameter in shared memory.  Errors and source: as `T.Buffer`."""
+    """`T.SharedBuffer(shape, dtype)`: a macro parameter in shared memory.
+
+    Errors (TL004, TL205, TL302) and source: as `T.Buffer`.
+    """
 
     default_scope = SHARED
 
 
 class LocalBuffer(Buffer):
-    """`T.LocalBuffer(shape, dtype)`: a macro parameter in per-thread memory.  Errors and source: as `T.Buffer`."""
+    """`T.LocalBuffer(shape, dtype)`: a macro parameter in per-thread memory.
+
+    Errors (TL004, TL205, TL302) and source: as `T.Buffer`.
+    """
 
     default_scope = LOCAL
 

@@ -159,6 +159,8 @@ class Value:
     def __abs__(self) -> Value:
         if self.dtype == "bool" or self.dtype.startswith("uint"):
             return +self
+        if self.dtype.startswith("float8"):  # TVM has no absolute value of these
+            return abs(self.astype("float32")).astype(self.dtype)
         return derived(tir.abs(self.use()), self.dtype, self)
 
     def __round__(self, digits: int | None = None) -> Value:
@@ -259,7 +261,10 @@ def _power(x: Any, y: Any, dtype: str, exponent: Any) -> Any:
     if is_integer(dtype):
         remedy = "cast the base to float32 and use `T.pow`, or multiply in a loop"
         raise Refusal(say.DtypeMismatch(problem="an integer power with this exponent", remedy=remedy))
-    return tir.power(x, y)
+    if dtype in ("float16", "float32", "float64"):
+        return tir.power(x, y)
+    wide = tir.power(cast(x, dtype, "float32"), cast(y, dtype, "float32"))  # TVM has powers of IEEE types only
+    return cast(wide, "float32", dtype)
 
 
 _OPERATORS = {

@@ -1,0 +1,143 @@
+"""T.print, assertions, assumptions, layouts, safe values, swizzles."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tilelang_nb.language as T
+
+
+def test_print(kernel, device, refused):
+    x = device("x")
+    T.print(x)
+    T.print(x, msg="x is")
+    T.print(kernel.buffer("a", (8,)))
+    T.print(kernel.buffer("a", (8, 8))[0, 2:4], "part")
+    T.print("here")
+    T.print(msg="there")
+    T.print(3)
+    said = [(call["message"], call["value"] is not None) for call in kernel.calls]
+    assert said == [
+        ("x", True),
+        ("x is", True),
+        ("a", True),
+        ("part", True),
+        ("here", False),
+        ("there", False),
+        ("3", True),
+    ]
+    for wrong in (
+        lambda: T.print(),
+        lambda: T.print([1]),
+        lambda: T.print(x, msg=3),
+        lambda: T.print(T.alloc_barrier(1)),
+    ):
+        with refused("TL004"):
+            wrong()
+
+
+def test_assertions(kernel, device, refused):
+    n = device("n", "int32")
+    T.device_assert(n > 3, "n is too small")
+    T.device_assert(n)
+    T.Assert(True, "never")
+    conditions = [(str(call["condition"]), call["message"]) for call in kernel.calls]
+    assert conditions == [("n > 3", "n is too small"), ("n != 0", None), ("T.bool(True)", "never")]
+    with refused("TL004", "text"):
+        T.device_assert(n > 3, 7)
+    with refused("TL004", "`a`"):
+        T.device_assert(kernel.buffer("a", (8,)))
+    with refused("TL004", "needs `condition`"):
+        T.device_assert()
+
+
+def test_assume(kernel, device):
+    T.assume(device("n", "int32") % 8 == 0)
+    T.assume()
+    assert [call.name for call in kernel.calls] == ["assume"]
+
+
+def test_evaluate_accepts_what_has_been_done(kernel):
+    T.evaluate(T.atomic_add(kernel.buffer("a", (8,))[0], 1.0))
+    assert [call.name for call in kernel.calls] == ["atomic_element"]
+
+
+def test_safe_values(kernel, refused):
+    a = kernel.buffer("a", (50,), "float16")
+    T.annotate_safe_value({a: -3.5})
+    assert (kernel.calls[0].name, str(kernel.calls[0]["value"])) == ("annotate_safe_value", "T.float16(-3.5)")
+    with refused("TL004", "global memory"):
+        T.annotate_safe_value({kernel.buffer("s", (8,), memory="shared.dyn"): 0})
+    with refused("TL004", "dict"):
+        T.annotate_safe_value(a)
+    with refused("TL004", "keys"):
+        T.annotate_safe_value({"a": 0})
+    with refused("TL140"):
+        T.annotate_safe_value({a: None})
+
+
+def test_swizzle_of_blocks(kernel, refused):
+    T.use_swizzle(panel_size=10)
+    T.use_swizzle(4, "column", False)
+    first, second = kernel.calls
+    assert (first.integer("panel_size"), first["order"], first.boolean("enable")) == (10, "row", True)
+    assert (second["order"], second.boolean("enable")) == ("column", False)
+    with refused("TL004", '"row"'):
+        T.use_swizzle(10, order="rows")
+
+
+def test_layouts_are_kept_by_key(kernel, refused):
+    tile = kernel.buffer("tile", (8, 64), "float16", "shared.dyn")
+    T.annotate_layout({tile: T.make_swizzled_layout(tile)})
+    T.annotate_layout({tile: lambda i, j: [j, i]})
+    assert [call["layout"] for call in kernel.calls] == ["layout0", "layout1"]
+    assert kernel.layouts["layout1"].forward(2, 3) == (3, 2)
+    with refused("TL204", "(4, 64)", "(8, 64)"):
+        T.annotate_layout({tile: T.Layout((4, 64), lambda i, j: i)})
+    with refused("TL004", "T.Fragment"):
+        T.annotate_layout({kernel.buffer("f", (8, 64), memory="local.fragment"): lambda i, j: i})
+    with refused("TL004", "no tile"):
+        T.annotate_layout({kernel.buffer("g", (8, 64)): lambda i, j: i})
+    with refused("TL004", "layout of"):
+        T.annotate_layout({tile: 3})
+
+
+@pytest.mark.parametrize("make", ["full_bank", "half_bank", "quarter_bank"])
+@pytest.mark.parametrize(
+    ("shape", "dtype"), [((16, 64), "float16"), ((32, 32), "float32"), ((16, 256), "int8"), ((8, 128), "float16")]
+)
+def test_swizzles_are_one_to_one_within_each_row(kernel, make, shape, dtype):
+    tile = kernel.buffer("tile", shape, dtype, "shared.dyn")
+    layout = getattr(T, f"make_{make}_swizzled_layout")(tile)
+    places = np.array([[layout.forward(i, j) for j in range(shape[1])] for i in range(shape[0])])
+    assert (places[..., 0] == np.arange(shape[0])[:, None]).all()
+    assert (np.sort(places[..., 1], axis=1) == np.arange(shape[1])).all()
+    assert (places[0, :, 1] == np.arange(shape[1])).all()
+
+
+def test_a_128_byte_swizzle_spreads_a_column_over_the_banks(kernel):
+    layout = T.make_swizzled_layout(kernel.buffer("tile", (8, 64), "float16", "shared.dyn"))
+    chunks = [layout.forward(row, 0)[1] // 8 for row in range(8)]
+    assert chunks == list(range(8))
+
+
+def test_layouts_work_on_device_values(device):
+    layout = T.Layout((8, 8), lambda i, j: i * 8 + j)
+    assert str(layout.forward(device("i", "int32"), 2)[0]) == "i * 8 + 2"
+    assert layout.get_input_shape() == [8, 8]
+
+
+def test_fragments_say_thread_and_register(refused):
+    pair = T.Fragment((8, 4), forward_fn=lambda i, j: (i * 4 + j, 0))
+    assert pair.place(2, 3) == (11, (0,))
+    split = T.Fragment((8,), forward_thread_fn=lambda i: i // 2, forward_index_fn=lambda i: i % 2)
+    assert split.place(5) == (2, (1,))
+    copies = T.Fragment([8], forward_thread_fn=lambda i, r: i + 8 * r, replicate=4)
+    assert copies.place(3, copy=2) == (19, ())
+    with refused("TL004", "forward_thread_fn"):
+        T.Fragment((8,))
+    with refused("TL004", "one index per dimension"):
+        T.Layout((8, 8), lambda i: i)
+    with refused("TL004", "a function"):
+        T.Layout((8,), 3)
