@@ -147,6 +147,23 @@ def test_operations_are_calls_of_the_language(name):
     assert shown(operation(name, *[None if operand is ABSENT else operand for operand in filled]), A) == expected
 
 
+OPERATORS = {
+    "x = T.Add(i, 0)": "x = i + 0",
+    "x = T.Add(i, 0) - 2": "x = (i + 0) - 2",
+    "x = 2 * T.Add(i, 0)": "x = 2 * (i + 0)",
+    "x = T.Mul(T.float32(1.0), A[T.Add(i, 0) - 2])": "x = T.float32(1.0) * A[(i + 0) - 2]",
+    "x = T.Mul(T.Add(i, 1), j + 1)": "x = (i + 1) * (j + 1)",
+    "if T.And(T.LT(i, 3), j > 2):": "if (i < 3) and (j > 2):",
+    "x = T.max(T.Sub(i, 0), -T.Add(i, 0))": "x = T.max(i - 0, -(i + 0))",
+    "x = T.Cast(T.Add, 1)": "x = T.Cast(T.Add, 1)",
+}
+
+
+@pytest.mark.parametrize("line", OPERATORS)
+def test_operators_are_written_as_operators(line):
+    assert readable([line]) == [OPERATORS[line]]
+
+
 @pytest.mark.parametrize("name", SIGNATURES)
 def test_no_operation_is_shown_as_an_extern_call(name):
     operands = [region(A, (0, 0), (64, 32)) for _ in SIGNATURES[name]]

@@ -33,6 +33,7 @@ from .text import device
 
 # A notebook keeps its outputs: long stages are cut there, and whole in the page.
 LINES_IN_NOTEBOOK = 300
+PRINTED_LINES = 40
 ITEMS_OF_A_LOOP = 24
 CHILDREN_OF_A_TURN = 12
 
@@ -159,7 +160,9 @@ def _stage(stage: Any, change: Change, width: int, limit: int | None) -> str:
     size = f"{len(lines)} line{'s' if len(lines) != 1 else ''}"
     marked = bool(change.new or change.removed)
     mark = "●" if stage.changed else "○"
-    note = "no change" if not stage.changed else f"{size}, +{len(change.new)} −{change.removed}" if marked else size
+    note = f"{size}, +{len(change.new)} −{change.removed}" if marked else size
+    if not marked and stage.name not in ("source", "tile"):
+        note = f"{size}, same text" if stage.changed else "no change"
     column = f"{MONO};font-size:12px;display:inline-block;white-space:pre"
     summary = span(
         f"{mark} {escape(stage.name):{width}}",
@@ -244,7 +247,7 @@ def _run(kernel: Any) -> str:
         parts.append(
             fold(
                 f"{tag('b', 'Printed')} {dim(f'{len(lines)} lines')}",
-                listing(lines, limit=LINES_IN_NOTEBOOK),
+                listing(lines, limit=PRINTED_LINES),
                 opened=True,
             )
         )

@@ -7,6 +7,7 @@ own parser needs.  A line is parsed, calls of known shape are written anew, and 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterable
 
 from ..language.tile_program import PREFIX, SIGNATURES
@@ -23,11 +24,13 @@ TRIGGERS = (
     "T.let[",
     "T.serial(",
     "T.parallel(",
+    "annotations=",
     "T.tvm_storage_sync(",
     "T.int32()",
     "T.int64()",
     "TypeVar(",
 )
+OPERATOR_CALL = re.compile(r"\bT\.(?:Add|Sub|Mul|Div|FloorDiv|FloorMod|EQ|NE|LT|LE|GT|GE|And|Or)\(")
 # Operands that a reader knows by their place; the others are written by name.
 BY_PLACE = {"source", "target", "a", "b", "c", "buffer", "barrier", "value", "message", "condition", "layout", "parity"}
 # Operations whose first operand completes their name: reduce with "max" is reduce_max.
@@ -40,6 +43,24 @@ ALLOCATIONS = {
     "local.var": "alloc_var",
     "shared.barrier": "alloc_barrier_memory",
 }
+# The printer writes an operator as a call where its parser would fold it.
+OPERATORS = {
+    "T.Add": "+",
+    "T.Sub": "-",
+    "T.Mul": "*",
+    "T.Div": "/",
+    "T.FloorDiv": "//",
+    "T.FloorMod": "%",
+    "T.EQ": "==",
+    "T.NE": "!=",
+    "T.LT": "<",
+    "T.LE": "<=",
+    "T.GT": ">",
+    "T.GE": ">=",
+    "T.And": "and",
+    "T.Or": "or",
+}
+OPERATIONS = (ast.BinOp, ast.UnaryOp, ast.Compare, ast.BoolOp, ast.IfExp, ast.Attribute)
 DEVICE_CALLS = {"tl_print": "T.print", "tl_device_assert": "T.device_assert"}
 ATOMIC = "tl_atomic_"
 NEUTRAL = ("layout", "scope")
@@ -53,7 +74,7 @@ def readable(lines: Iterable[str]) -> list[str]:
 
 
 def _readable_line(line: str, shapes: Shapes) -> str:
-    if not any(trigger in line for trigger in TRIGGERS):
+    if not any(trigger in line for trigger in TRIGGERS) and not OPERATOR_CALL.search(line):
         return line
     body = line.lstrip()
     try:
@@ -132,6 +153,8 @@ class _Writer:
             if new is None:
                 yield from self.replacements(node)
             else:
+                if isinstance(parent, OPERATIONS) and _is_operator(node):
+                    new = f"({new})"
                 yield node.col_offset, node.end_col_offset, new  # type: ignore[attr-defined]
 
     def anew(self, node: ast.AST) -> str | None:
@@ -143,8 +166,16 @@ class _Writer:
         name = ast.unparse(node.func)
         if name == "T.call_extern":
             return self.extern(node)
+        if _is_operator(node):
+            left, right = (self.operand(argument) for argument in node.args)
+            return f"{left} {OPERATORS[name]} {right}"
         rewrite = CALLS.get(name)
         return rewrite(self, node) if rewrite else None
+
+    def operand(self, node: ast.expr) -> str:
+        """An operand of an operator, in parentheses where it has operators of its own."""
+        text = self.text(node)
+        return f"({text})" if isinstance(node, OPERATIONS) or _is_operator(node) else text
 
     # calls
 
@@ -169,11 +200,16 @@ class _Writer:
         fields = [field.rstrip("?") for field in SIGNATURES[name]]
         if len(operands) != len(fields):
             raise ValueError("not as many operands as the operation has")
+        optional = {field.rstrip("?") for field in SIGNATURES[name] if field.endswith("?")}
         shown = list(zip(fields, operands))
         if name in COMPOSED:
             (_, kind), *shown = shown
             name = COMPOSED[name].format(_plain(kind))
-        shown = [(field, operand) for field, operand in shown if not _is_absent(operand)]
+        shown = [
+            (field, operand)
+            for field, operand in shown
+            if not _is_absent(operand) and not (field in optional and _plain(operand) is False)
+        ]
         places = [self.constant(operand) for field, operand in shown if field in BY_PLACE]
         names = [f"{field}={self.constant(operand)}" for field, operand in shown if field not in BY_PLACE]
         return f"T.{name}({', '.join(places + names)})"
@@ -293,6 +329,8 @@ CALLS: dict[str, Callable[[_Writer, ast.Call], str | None]] = {
     "T.int32": _Writer.size_variable,
     "T.int64": _Writer.size_variable,
     "T.serial": _Writer.loop,
+    "T.unroll": _Writer.loop,
+    "T.vectorized": _Writer.loop,
     "T.parallel": _Writer.loop,
     "T.tvm_storage_sync": _Writer.barrier,
     "TypeVar": _Writer.size_variable,
@@ -308,6 +346,10 @@ def _plain(node: ast.AST | None) -> object:
     if isinstance(node, ast.Call) and len(node.args) == 1 and not node.keywords:
         node = node.args[0]
     return node.value if isinstance(node, ast.Constant) else None
+
+
+def _is_operator(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and len(node.args) == 2 and ast.unparse(node.func) in OPERATORS
 
 
 def _is_absent(operand: ast.expr) -> bool:

@@ -8,6 +8,8 @@ from typing import Any
 from ..source.render import render
 from .facts import changes, facts, signature, verdict
 
+PRINTED_LINES = 200
+
 
 def to_text(subject: Any, show: Sequence[str] = (), *, diagnostics: bool = True, launches: bool = True) -> str:
     """The report of a Compilation or of one Kernel; "" for a cell that has no kernel and nothing wrong.
@@ -21,7 +23,9 @@ def to_text(subject: Any, show: Sequence[str] = (), *, diagnostics: bool = True,
         blocks.append("\n".join(_summary(name, kernel)))
         blocks += [f"--- {name}: {stage.name}\n{stage.text}" for stage in kernel.stages if stage.name in show]
         if launches and kernel.printed:
-            blocks.append("\n".join(line.rstrip("\n") for line in kernel.printed))
+            shown = [line.rstrip("\n") for line in kernel.printed[:PRINTED_LINES]]
+            more = len(kernel.printed) - len(shown)
+            blocks.append("\n".join([*shown, *([f"... {more:,} more lines"] if more else [])]))
         if launches and kernel.findings:
             blocks.append(render(kernel.text, kernel.findings).rstrip("\n"))
     return "\n\n".join(block for block in blocks if block) + ("\n" if any(blocks) else "")
