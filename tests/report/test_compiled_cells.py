@@ -1,0 +1,99 @@
+"""Reports of cells that the compiler really made."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+
+import pytest
+
+import tilelang_nb
+from tilelang_nb.report import to_html, to_page, to_text
+
+CELL = """
+import numpy as np
+
+@T.macro
+def tap(A, i, w):
+    return w * A[i]
+
+@T.prim_func
+def blur(A: T.Tensor((256,), "float32"), B: T.Tensor((256,), "float32")):
+    with T.Kernel(2, threads=128) as bx:
+        row = T.alloc_shared((132,), "float32")
+        T.clear(row)
+        T.copy(A[bx * 128:bx * 128 + 128], row[0:128])
+        for i in T.Parallel(128):
+            acc = 0.0
+            for d, weight in enumerate([1.0, 2.0, 4.0]):
+                acc += tap(row, i + d, weight)
+            B[bx * 128 + i] = acc
+
+blur(np.ones(256, np.float32), np.zeros(256, np.float32))
+"""
+
+
+@pytest.fixture(scope="module")
+def compilation():
+    made = tilelang_nb.compile_cell(CELL, {"T": tilelang_nb.language}, filename="In[5]")
+    assert made.ok, to_text(made)
+    return made
+
+
+@pytest.fixture(scope="module")
+def kernel(compilation):
+    return compilation.kernels["blur"]
+
+
+def test_every_stage_reads_as_python(kernel):
+    for stage in kernel.stages:
+        ast.parse(stage.text)
+
+
+def test_no_stage_shows_how_operations_are_encoded(kernel):
+    for stage in kernel.stages:
+        assert not re.search(r'call_extern\("\w+", "tl|metadata\[|layout=None', stage.text), stage.text
+
+
+def test_every_statement_of_the_kernel_is_found_in_every_stage(kernel):
+    """Lines 11 to 18 are the statements; 16 expands to nothing of its own, and 12 may be joined with a loop."""
+    for stage in kernel.stages[1:]:
+        lines = {number for numbers in stage.lines for number in numbers}
+        assert {10, 11, 12, 13, 14, 18} <= lines, stage.name
+        assert lines & {6, 17}, stage.name
+
+
+def test_each_turn_of_an_expanded_loop_leads_to_its_own_lines(compilation):
+    (data,) = json.loads(compilation.to_json())["kernels"]
+    tile = next(stage for stage in data["stages"] if stage["name"] == "tile")
+    statement = {first + k: number + k for first, count, number in tile["statements"] for k in range(count)}
+    lines = tile["text"].split("\n")
+    loop = next(child for child in data["unroll"]["iterations"][0]["children"] if child["kind"] == "for")
+    assert [turn["value"] for turn in loop["iterations"]] == ["(0, 1.0)", "(1, 2.0)", "(2, 4.0)"]
+    for turn, weight in zip(loop["iterations"], ("1.0", "2.0", "4.0")):
+        first, last = turn["statements"]
+        own = [lines[line - 1] for line, number in statement.items() if first <= number <= last]
+        assert re.findall(r"T\.float32\((1\.0|2\.0|4\.0)\)", "".join(own)) == [weight], own
+
+
+def test_the_reports_agree_on_the_facts(compilation, kernel):
+    for report in (to_text(compilation), to_html(compilation), to_page(kernel), compilation.to_json()):
+        assert "2 blocks of 128 threads" in report
+        assert "528 bytes" in report
+
+
+def test_a_refused_cell_is_reported_in_all_forms():
+    text = CELL.replace("T.clear(row)", "a = b = row[0]")
+    refused = tilelang_nb.compile_cell(text, {"T": tilelang_nb.language}, filename="In[6]")
+    assert "error[TL101]: chained assignment\n  --> In[6]:12:9\n" in refused.to_text()
+    assert "✗" in refused.to_html() and "TL101" in refused.to_html()
+    data = json.loads(refused.to_json())
+    assert not data["ok"] and data["diagnostics"][0]["span"] == [12, 8, 12, 22]
+    assert data["kernels"][0]["stages"] == []
+
+
+def test_a_kernel_is_written_to_a_page(kernel, tmp_path):
+    path = tmp_path / "blur.html"
+    kernel.to_html(path)
+    assert path.read_text(encoding="utf-8").startswith("<!doctype html>")
