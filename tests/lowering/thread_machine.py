@@ -36,7 +36,16 @@ _BINARY = {
     tir.BitwiseOr: "|",
     tir.BitwiseXor: "^",
 }
-_FUNCTIONS = {"exp": "np.exp", "exp2": "np.exp2", "sqrt": "np.sqrt", "fabs": "abs", "abs": "abs", "isnan": "np.isnan"}
+_FUNCTIONS = {
+    "exp": "np.exp",
+    "exp2": "np.exp2",
+    "sqrt": "np.sqrt",
+    "fabs": "abs",
+    "abs": "abs",
+    "isnan": "np.isnan",
+    "floor": "np.floor",
+    "rsqrt": "1 / np.sqrt",
+}
 
 
 def numpy_dtype(name: str) -> np.dtype:
@@ -163,6 +172,8 @@ class Writer:
             return f"(yield ('barrier', {int(args[0])}, {int(args[1])}))"
         if name == "tirx.call_extern":
             return self.extern(args[0].value, args[1:])
+        if name in ("tirx.shift_left", "tirx.shift_right"):
+            return f"({self.expr(args[0])} {'<<' if name.endswith('left') else '>>'} {self.expr(args[1])})"
         if name == "tirx.bitwise_not":
             return f"(~{self.expr(args[0])})"
         short = name.split(".")[-1]

@@ -20,7 +20,7 @@ import tvm_ffi
 from tvm import tirx as tir
 from tvm_ffi import VisitInterrupt
 
-Term = tuple[Any, int, Any]  # (variable or Opaque, divisor, modulus or None)
+Term = tuple[Any, int, Any]  # (variable, Opaque or ThreadMap; divisor; modulus or None)
 Relation = Literal["disjoint", "same thread", "unordered"]
 
 
@@ -30,6 +30,13 @@ class Opaque:
 
     text: str
     variables: frozenset[Any]
+
+
+@dataclass(frozen=True)
+class ThreadMap:
+    """A function of the thread index that is no sum of digits, known by its values."""
+
+    values: bytes  # int64 per thread
 
 
 @dataclass
@@ -70,7 +77,10 @@ class Form:
         found: set[Any] = set()
         for dim in self.dims:
             for (variable, _, _), _ in dim or ():
-                found.update(variable.variables if isinstance(variable, Opaque) else (variable,))
+                if isinstance(variable, Opaque):
+                    found |= variable.variables
+                elif not isinstance(variable, ThreadMap):
+                    found.add(variable)
         return frozenset(found)
 
 
@@ -129,7 +139,15 @@ class Prover:
                     return result
         elif kind is tir.Cast:
             return self.parse(expr.value)
-        return self._opaque(expr)
+        values = self._evaluate(expr)
+        return self._opaque(expr) if values is None else self._thread_map(values)
+
+    def _thread_map(self, values: Any) -> Sum:
+        values = np.broadcast_to(np.asarray(values, np.int64), (self.threads,))
+        name = ThreadMap(values.tobytes())
+        self.coordinates[name] = values
+        self.ranges[name] = (int(values.min()), int(values.max()))
+        return Sum(0, {(name, 1, None): 1})
 
     def _variable(self, variable: Any) -> Sum | None:
         if variable not in self.bindings:
@@ -150,7 +168,7 @@ class Prover:
 
         def visit(variable: Any) -> Any:
             known = self._variable(variable)
-            if known is None or any(term[0] in self.axes for term in known.terms):
+            if known is None or any(self._on_threads(term[0]) for term in known.terms):
                 return VisitInterrupt(variable)
             variables.add(variable)
             return None
@@ -161,6 +179,9 @@ class Prover:
         if isinstance(tvm_ffi.structural_walk(expr, stop, order="pre"), VisitInterrupt):
             return None
         return Sum(0, {(Opaque(str(expr), frozenset(variables)), 1, None): 1})
+
+    def _on_threads(self, variable: Any) -> bool:
+        return isinstance(variable, ThreadMap) or variable in self.axes
 
     def bounds(self, term: Term) -> tuple[int | None, int | None]:
         """Inclusive range of a term."""
@@ -316,53 +337,46 @@ class Prover:
 
         True when it has no solution; the thread digits that must be equal in every solution are added to `found`.
         """
-        constant, unknowns = offset[0], []  # unknowns: (|coefficient|, width or None, thread digit or None)
-        low: float = offset[0]
-        high: float = offset[1]
+        constant = offset[0]
         step = 0  # gcd of all coefficients
+        unknowns: list[tuple[int, float, float, Term | None]] = []  # |coefficient|, range of the product, thread digit
         if offset[1] > offset[0]:
-            unknowns.append((1, offset[1] - offset[0], None))
+            unknowns.append((1, 0, offset[1] - offset[0], None))
             step = 1
 
-        def unknown(coefficient: int, ends: tuple[int | None, int | None]) -> None:
-            nonlocal constant, low, high, step
+        def unknown(coefficient: int, low: float, high: float, digit: Term | None = None) -> None:
+            nonlocal step
             step = math.gcd(step, coefficient)
-            if ends[0] is None or ends[1] is None:
-                unknowns.append((abs(coefficient), None, None))
-                low, high = -math.inf, math.inf
-                return
-            one, other = sorted((coefficient * ends[0], coefficient * ends[1]))
-            low, high = low + one, high + other
-            constant += coefficient * ends[0]
-            unknowns.append((abs(coefficient), ends[1] - ends[0], None))
+            products = (coefficient * low, coefficient * high)
+            unknowns.append((abs(coefficient), min(products), max(products), digit))
 
         for term in a.keys() | b.keys():
             left, right = a.get(term, 0), b.get(term, 0)
-            variable, ends = term[0], self.bounds(term)
-            if variable in self.axes or _stale(variable, stale_a) or _stale(variable, stale_b):
+            variable, (least, most) = term[0], self.bounds(term)
+            low = -math.inf if least is None else least
+            high = math.inf if most is None else most
+            on_threads = self._on_threads(variable)
+            if on_threads or _stale(variable, stale_a) or _stale(variable, stale_b):
                 if left == right:
-                    step = math.gcd(step, left)
-                    width = None if ends[0] is None or ends[1] is None else ends[1] - ends[0]
-                    unknowns.append((abs(left), width, term if variable in self.axes else None))
-                    reach = math.inf if width is None else abs(left) * width
-                    low, high = low - reach, high + reach
+                    unknown(left, low - high, high - low, term if on_threads else None)
                 else:
                     if left:
-                        unknown(left, ends)
+                        unknown(left, low, high)
                     if right:
-                        unknown(-right, ends)
+                        unknown(-right, low, high)
             elif left != right:
-                unknown(left - right, ends)
-        if low > 0 or high < 0 or (step and constant % step) or (not step and constant):
+                unknown(left - right, low, high)
+        if step and constant % step or not step and constant:
             return True
         # From the largest coefficient down: what the smaller ones cannot make up for must be zero.
-        unknowns.sort(key=lambda item: -item[0])
-        rest = [0.0] * (len(unknowns) + 1)
-        for position in reversed(range(len(unknowns))):
-            coefficient, width, _ = unknowns[position]
-            rest[position] = rest[position + 1] + (math.inf if width is None else coefficient * width)
-        for position, (coefficient, _, digit) in enumerate(unknowns):
-            if abs(constant) + rest[position + 1] >= coefficient:
+        unknowns.sort(key=lambda item: item[0])
+        rests = [(float(constant), float(constant))]
+        for _, low, high, _ in unknowns:
+            rests.append((rests[-1][0] + low, rests[-1][1] + high))
+        if rests[-1][0] > 0 or rests[-1][1] < 0:
+            return True
+        for (coefficient, _, _, digit), (low, high) in zip(reversed(unknowns), reversed(rests[:-1])):
+            if low <= -coefficient or high >= coefficient:
                 return False
             if digit is not None:
                 found.add(digit)
@@ -374,7 +388,8 @@ class Prover:
         for variable, divisor, modulus in sorted(digits, key=str):
             value = self.coordinates[variable] // divisor
             value = value if modulus is None else value % modulus
-            key = key * (int(value.max()) + 1) + value
+            _, value = np.unique(value, return_inverse=True)
+            key = np.unique(key * (int(value.max()) + 1) + value, return_inverse=True)[1]
         in_a, in_b = self.masks[mask_a], self.masks[mask_b]
         size = int(key.max()) + 1
         count_a, count_b = np.bincount(key[in_a], minlength=size), np.bincount(key[in_b], minlength=size)
@@ -384,6 +399,8 @@ class Prover:
 
 
 def _stale(variable: Any, stale: frozenset[Any]) -> bool:
+    if isinstance(variable, ThreadMap):
+        return False
     return not stale.isdisjoint(variable.variables) if isinstance(variable, Opaque) else variable in stale
 
 
@@ -393,6 +410,9 @@ _OPERATORS = {
     tir.Mul: lambda a, b: a * b,
     tir.FloorDiv: lambda a, b: a // b,
     tir.FloorMod: lambda a, b: a % b,
+    tir.BitwiseXor: lambda a, b: a ^ b,
+    tir.BitwiseAnd: lambda a, b: a & b,
+    tir.BitwiseOr: lambda a, b: a | b,
     tir.LT: lambda a, b: a < b,
     tir.LE: lambda a, b: a <= b,
     tir.GT: lambda a, b: a > b,
