@@ -184,7 +184,7 @@ def test_findings_stand_under_the_cell_that_launched(kernel: Any) -> None:
     assert "TL401" not in kernel.run(RACE).shown
     inside = kernel.run(RACE + "race(np.zeros(1, 'f4'))")
     assert inside.status == "ok"
-    assert re.search(r"TL401\].*\n +--> In\[\d+\]:5:8", inside.shown)
+    assert re.search(r"TL401\].*\n +--> In\[\d+\]:5:9", inside.shown)
     assert "TL401" in inside.html
     later = kernel.run("race(np.zeros(1, 'f4'))")
     assert later.status == "ok"
@@ -228,7 +228,7 @@ def test_run_all_stops_at_a_cell_with_mistakes(kernel: Any) -> None:
 def test_a_syntax_error_is_located(kernel: Any) -> None:
     reply = kernel.run("%%tilelang\nx = 1\ndef g(:\n    pass")
     assert reply.error.startswith("error[TL005]")
-    assert re.search(r"In\[\d+\]:3:6", reply.error)
+    assert re.search(r"In\[\d+\]:3:7", reply.error)
 
 
 def test_magics_inside_the_body_are_refused_with_what_to_do(kernel: Any) -> None:
