@@ -8,7 +8,7 @@ import pytest
 from tvm import tirx as tir
 
 import tilelang_nb.language as T
-from tilelang_nb.language.loops import persistent_place, persistent_waves
+from tilelang_nb.language.loops import persistent_tile, persistent_waves
 from tilelang_nb.language.values import Value
 
 
@@ -198,7 +198,7 @@ def test_persistent_gives_every_tile_to_exactly_one_block(domain, wave, group):
     for index in range(wave):
         loop = T.Persistent(list(domain), wave, index, group)
         for turn in range(persistent_waves(loop)):
-            inside, place = persistent_place(loop, turn)
+            inside, place = persistent_tile(loop, turn)
             if inside:
                 seen.append(place)
     inside_domain = [place for place in seen if place[0] < domain[0] or len(domain) == 1]
@@ -209,7 +209,7 @@ def test_persistent_gives_every_tile_to_exactly_one_block(domain, wave, group):
 def test_persistent_on_device_values_is_an_expression(device):
     loop = T.Persistent([device("m", "int32"), 4], 8, device("b", "int32"))
     assert isinstance(persistent_waves(loop), Value)
-    inside, place = persistent_place(loop, Value(tir.Var("w", "int32"), "int32"))
+    inside, place = persistent_tile(loop, Value(tir.Var("w", "int32"), "int32"))
     assert (inside.dtype, len(place)) == ("bool", 2)
 
 

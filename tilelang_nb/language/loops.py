@@ -277,7 +277,7 @@ def persistent_waves(loop: DeviceLoop) -> Any:
     return (padded + wave - 1) // wave
 
 
-def persistent_place(loop: DeviceLoop, wave: Any) -> tuple[Any, tuple[Any, ...]]:
+def persistent_tile(loop: DeviceLoop, wave: Any) -> tuple[Any, tuple[Any, ...]]:
     """Whether turn `wave` of a `T.Persistent` loop has a tile, and its coordinates.
 
     The domain is visited with the last dimension split in groups: group first, then the other dimensions, then inside

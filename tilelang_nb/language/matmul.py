@@ -178,7 +178,12 @@ def _check_shapes(called: str, tiles: list[Any], ta: bool, tb: bool) -> None:
     shape_a, shape_b, shape_c = (shown(tile.extent) for tile in tiles)
     how_a, how_b = (f"shape {shape_a}" + " transposed" * ta, f"shape {shape_b}" + " transposed" * tb)
     if not same_extent(k, kb):
-        hint = "transpose_B" if same_extent(k, n) else "transpose_A" if same_extent(m, kb) else None
+        rows, columns = c.extent[-2:]
+        hint = None
+        if same_extent(k, n) and same_extent(kb, columns) and same_extent(m, rows):
+            hint = "transpose_B"
+        elif same_extent(m, kb) and same_extent(k, rows) and same_extent(n, columns):
+            hint = "transpose_A"
         given = {"transpose_A": ta, "transpose_B": tb}
         shape_mismatch(
             f"`{called}`: K is {k} in A ({described(a)}, {how_a}) and {kb} in B ({described(b)}, {how_b})",

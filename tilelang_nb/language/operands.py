@@ -52,9 +52,11 @@ def described(value: Any) -> str:
     if isinstance(value, Buffer):
         return f"`{value.name}`"
     if isinstance(value, Region):
-        return f"a region of `{value.buffer.name}`"
+        everything = same_extents(value.extent, value.buffer.shape)
+        return f"`{value.buffer.name}`" if everything else f"a region of `{value.buffer.name}`"
     if isinstance(value, Value):
-        return f"an element of `{value.origin[0].name}`" if value.origin else f"a {value.dtype} value"
+        article = "an" if value.dtype[0] == "i" else "a"
+        return f"an element of `{value.origin[0].name}`" if value.origin else f"{article} {value.dtype} value"
     return f"`{value!r}`" if isinstance(value, (int, float, str, type(None))) else f"a {type(value).__name__}"
 
 
