@@ -1,0 +1,171 @@
+"""Findings of a launch, grouped: one for each kind, buffer, line and other line, with the first thread and a count."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ..source import catalogue as say
+from ..source.diagnostic import Diagnostic, Message, Note
+from ..source.text import Span
+from .translation.values import Site
+
+Place = tuple[tuple[int, int, int], tuple[int, int, int]]  # block, thread
+
+
+@dataclass
+class Finding:
+    """One group: `message` is that of the first occurrence."""
+
+    message: Message
+    site: Site | None
+    notes: tuple[Note, ...]
+    count: int
+
+
+class Findings:
+    """Collects; `diagnostics()` gives them sorted by line."""
+
+    def __init__(self, sites: list[Site]):
+        self.sites = sites
+        self._groups: dict[tuple[Any, ...], Finding] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._groups)
+
+    def _add(self, key: tuple[Any, ...], count: int, site: Site | None, make: Any) -> None:
+        known = self._groups.get(key)
+        if known is not None:
+            known.count += count
+            return
+        message, notes = make()
+        self._groups[key] = Finding(message, site, notes, count)
+
+    # ---- TL401 ----
+    def race(
+        self, site: int, other: int, kind: str, earlier: str, who: tuple[Any, Any], whose: tuple[Any, Any], count: int
+    ) -> None:
+        """`kind` access at `site` by `who` against the `earlier` access at `other` by `whose`."""
+        here, there = self.sites[site], self.sites[min(other, len(self.sites) - 1)]
+        lines = sorted([str(here.span), str(there.span)])
+        key = ("TL401", here.buffer, *lines)
+
+        def make() -> tuple[Message, tuple[Note, ...]]:
+            second = whose if whose != (None, None) else who
+            blocks = who[0] is not None and second[0] is not None and who[0] != second[0]
+            blocks = blocks or whose == (None, None)
+            what = {"read": "reads", "write": "writes", "atomic": "updates"}[kind]
+            past = {"read": "read", "write": "wrote"}[earlier]
+            if here is there and kind == earlier:
+                problem = f"threads store different values to one element of `{here.buffer}` in one statement"
+            else:
+                problem = (
+                    f"{_threads(who)} {what} an element of `{here.buffer}` that {_threads(whose)} {past},"
+                    f" and nothing orders the two"
+                )
+            if blocks:
+                remedy = "blocks run in any order: give each block its own elements, or use an atomic operation"
+            elif here.space == "global":
+                remedy = "put `T.sync_threads()` between the two accesses, or give each thread its own elements"
+            else:
+                remedy = "put `T.sync_threads()` between the two accesses"
+            text = f"the other access: `{there.buffer}` is {'read' if earlier == 'read' else 'written'} here"
+            return say.SimulatedRace(problem=problem, remedy=remedy), (Note(text, user_span(there.span)),)
+
+        self._add(key, count, here, make)
+
+    # ---- TL402, TL403 ----
+    def outside(self, site: int, where: Place, index: list[int], shape: list[int], count: int) -> None:
+        here = self.sites[site]
+
+        def make() -> tuple[Message, tuple[Note, ...]]:
+            problem = (
+                f"{_threads(where)} {'reads' if here.kind == 'read' else 'writes'} `{here.buffer}[{_list(index)}]`,"
+                f" outside its shape ({_list(shape)}{',' if len(shape) == 1 else ''})"
+            )
+            remedy = "guard the access with an `if`, or make the buffer larger"
+            return say.SimulatedOutOfBounds(problem=problem, remedy=remedy), ()
+
+        self._add(("TL402", here), count, here, make)
+
+    def uninitialised(self, site: int, where: Place, count: int) -> None:
+        here = self.sites[site]
+
+        def make() -> tuple[Message, tuple[Note, ...]]:
+            what = "register" if here.space == "local" else "element"
+            problem = f"{_threads(where)} reads {'a ' if what == 'register' else 'an '}{what} of `{here.buffer}` that nothing has written"
+            remedy = f"write `{here.buffer}` first, for example with `T.clear({here.buffer})`"
+            return say.SimulatedUninitialisedRead(problem=problem, remedy=remedy), ()
+
+        self._add(("TL403", here), count, here, make)
+
+    # ---- TL404, TL405 ----
+    def assertion(self, site: int, where: Place, message: str, count: int) -> None:
+        here = self.sites[site]
+
+        def make() -> tuple[Message, tuple[Note, ...]]:
+            problem = f"assertion failed: {message or 'no message'} ({_threads(where)})"
+            remedy = "the launch stopped here: check the arguments, or the condition"
+            return say.DeviceAssertFailed(problem=problem, remedy=remedy), ()
+
+        self._add(("TL404", here, message), count, here, make)
+
+    def divergent(self, site: int, where: Place, count: int) -> None:
+        here = self.sites[site]
+
+        def make() -> tuple[Message, tuple[Note, ...]]:
+            problem = f"only some threads of a block come to this barrier; {_threads(where)} does not"
+            remedy = "move the barrier out of the `if` or loop that differs between the threads of a block"
+            return say.SimulatedDeadlock(problem=problem, remedy=remedy), ()
+
+        self._add(("TL405", here, "divergent"), count, here, make)
+
+    def deadlock(self, site: int, text: str) -> None:
+        here = self.sites[site] if 0 <= site < len(self.sites) else None
+
+        def make() -> tuple[Message, tuple[Note, ...]]:
+            remedy = "let every thread that the barrier counts arrive, once per phase"
+            return say.SimulatedDeadlock(problem=f"no thread can go on: {text}", remedy=remedy), ()
+
+        self._add(("TL405", here, "deadlock"), 1, here, make)
+
+    def endless(self, site: int, steps: int) -> None:
+        here = self.sites[site]
+
+        def make() -> tuple[Message, tuple[Note, ...]]:
+            problem = f"no end after {steps} loop turns"
+            remedy = "check that the loop's condition becomes false"
+            return say.SimulatedDeadlock(problem=problem, remedy=remedy), ()
+
+        self._add(("TL405", here, "endless"), 1, here, make)
+
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        result = []
+        for finding in self._groups.values():
+            notes = finding.notes
+            if finding.count > 1:
+                notes = (*notes, Note(f"{finding.count} times in this launch"))
+            span = user_span(finding.site.span) if finding.site else None
+            result.append(finding.message.at(span, notes))
+        return tuple(sorted(result, key=lambda diagnostic: diagnostic.order))
+
+
+def user_span(span: tuple[int, int, int, int] | None) -> Span | None:
+    """A TVM span (line, end line, column, end column; columns from 1) as the span of the user's text."""
+    if span is None:
+        return None
+    line, end_line, column, end_column = span
+    return Span(line, max(column - 1, 0), end_line, max(end_column - 1, 0))
+
+
+def _list(numbers: list[int]) -> str:
+    return ", ".join(map(str, numbers))
+
+
+def _threads(who: tuple[Any, Any]) -> str:
+    block, thread = who
+    if block is None:
+        return "threads of several blocks"
+    if thread is None:
+        return f"several threads of block {block}"
+    return f"thread {thread} of block {block}"

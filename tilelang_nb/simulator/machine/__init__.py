@@ -1,0 +1,1 @@
+"""The simulated device: memory, masks, strands, scheduling, checks."""

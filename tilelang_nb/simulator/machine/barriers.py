@@ -1,0 +1,260 @@
+"""Barriers and the scheduling of strands.
+
+A block barrier costs nothing in lockstep.  After a fork strands are generators that yield a `Wait`; the fork resumes whichever
+is ready.  Nothing ready is a deadlock.
+
+Order of accesses: a strand counts epochs, and knows for each other strand which of its epochs are ordered before its own next
+access.  Barriers carry this knowledge from those who arrive to those who wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+WARPGROUP = 128  # strands of a fork are cut here
+Mask = Any
+
+
+@dataclass(frozen=True)
+class Wait:
+    """What a blocked strand yields."""
+
+    ready: Callable[[], bool]
+    text: str
+    site: int
+
+
+class Deadlock(Exception):
+    """No strand can go on; `text` lists what each one waits for."""
+
+    def __init__(self, text: str, site: int):
+        super().__init__(text)
+        self.text, self.site = text, site
+
+
+@dataclass
+class NamedBarrier:
+    """A hardware barrier of a block: how many threads have come, and how often it has opened."""
+
+    arrived: int = 0
+    generation: int = 0
+    known: dict[int, int] = field(default_factory=dict)
+
+
+@dataclass
+class MBarrier:
+    """A barrier object in shared memory."""
+
+    count: int
+    pending: int = 0
+    phase: int = 0
+    bytes: int = 0
+    known: dict[int, int] = field(default_factory=dict)
+
+    def settle(self) -> None:
+        """End the phase if nothing is missing; arrivals beyond it count for the next one."""
+        while self.pending <= 0 and self.bytes == 0:
+            self.phase ^= 1
+            self.pending += self.count
+
+
+class Barriers:
+    """Part of a strand."""
+
+    # ---- epochs ----
+    def new_epoch(self) -> None:
+        """Accesses from here on are not ordered with what other strands do next."""
+        self.epoch = self.machine.epochs.next(self.number)
+
+    def _release(self, known: dict[int, int]) -> None:
+        """Tell a barrier what is done before this arrival."""
+        for strand, epoch in self.seen.items():
+            known[strand] = max(known.get(strand, 0), epoch)
+        known[self.number] = self.epoch
+        self.new_epoch()
+
+    def _acquire(self, known: dict[int, int]) -> None:
+        for strand, epoch in known.items():
+            self.seen[strand] = max(self.seen.get(strand, 0), epoch)
+
+    def _order_own(self) -> None:
+        """All threads of this strand have met."""
+        self.seen[self.number] = self.epoch
+        self.new_epoch()
+
+    # ---- barriers of the block ----
+    def block_barrier(self, mask: Mask, site: int) -> None:
+        if mask is not None:
+            lanes = np.broadcast_to(mask, (self.B, self.T))
+            some, every = lanes.any(1), lanes.all(1)
+            if (some & ~every).any():
+                missing = np.broadcast_to((some & ~every)[:, None] & ~lanes, (self.B, self.T))
+                self.findings.divergent(site, self.coordinates(self.first_lane(missing)[0]), int(missing.sum()))
+        if self.machine.checks:
+            self.counters.count("barrier", self.lane_count(mask) // max(self.T, 1))
+            self._order_own()
+
+    def warp_barrier(self, mask: Mask) -> None:
+        """__syncwarp: orders accesses inside each warp."""
+        self.warp_epoch = self.epoch
+        self.new_epoch()
+
+    warp_epoch = 0
+
+    # ---- who takes part ----
+    def members(self, mask: Mask, *values: Any) -> Iterator[tuple[int, ...]]:
+        """(block, lanes, *values) for each distinct combination over the active lanes."""
+        arrays = [np.broadcast_to(value, (self.B, self.T)) for value in values]
+        lanes = np.broadcast_to(True if mask is None else mask, (self.B, self.T))
+        for block in range(self.B):
+            active = np.flatnonzero(lanes[block])
+            if not len(active):
+                continue
+            columns = [array[block, active] for array in arrays]
+            if all((column == column[0]).all() for column in columns):
+                yield (block, len(active), *[int(column[0]) for column in columns])
+            else:
+                rows, counts = np.unique(np.stack(columns), axis=1, return_counts=True)
+                for row, number in zip(rows.T, counts, strict=True):
+                    yield (block, int(number), *map(int, row))
+
+    # ---- named barriers ----
+    def _arrive(self, number: Any, threads: Any, mask: Mask) -> list[tuple[NamedBarrier, int, int, int]]:
+        table = []
+        for block, lanes, which, expected in self.members(mask, number, threads):
+            barrier = self.machine.named.setdefault((block, which), NamedBarrier())
+            self._release(barrier.known)
+            table.append((barrier, barrier.generation, which, expected))
+            barrier.arrived += -(-lanes // 32) * 32 if expected % 32 == 0 else lanes  # barriers count whole warps
+            if barrier.arrived >= expected:
+                barrier.arrived = 0
+                barrier.generation += 1
+        return table
+
+    def named_arrive(self, number: Any, threads: Any, mask: Mask) -> None:
+        self._arrive(number, threads, mask)
+
+    def named_barrier(self, number: Any, threads: Any, mask: Mask, site: int) -> Generator[Wait, None, None]:
+        """Yields until the barrier has opened for every active block."""
+        table = self._arrive(number, threads, mask)
+
+        def ready() -> bool:
+            return all(barrier.generation != before for barrier, before, _, _ in table)
+
+        while not ready():
+            waiting = [
+                f"barrier {which}: {barrier.arrived} of {expected} threads have arrived"
+                for barrier, before, which, expected in table
+                if barrier.generation == before
+            ]
+            yield Wait(ready, waiting[0], site)
+        for barrier, *_ in table:
+            self._acquire(barrier.known)
+        self._order_own()
+
+    # ---- mbarriers ----
+    def _mbarrier(self, block: int, address: int, site: int) -> MBarrier:
+        barrier = self.machine.mbarriers.get((block, address))
+        if barrier is None:
+            raise Deadlock(f"the mbarrier at shared byte {address} was never initialised", site)
+        return barrier
+
+    def mbarrier_init(self, address: Any, count: Any, mask: Mask, site: int) -> None:
+        for block, _, at, number in self.members(mask, address, count):
+            self.machine.mbarriers[block, at] = MBarrier(number, number)
+
+    def mbarrier_expect(self, address: Any, count: Any, mask: Mask, site: int) -> None:
+        for block, lanes, at, number in self.members(mask, address, count):
+            self._mbarrier(block, at, site).bytes += number * lanes
+
+    def mbarrier_arrive_expect(self, address: Any, count: Any, mask: Mask, site: int) -> None:
+        self.mbarrier_expect(address, count, mask, site)
+        self.mbarrier_arrive(address, 1, mask, site)
+
+    def mbarrier_arrive(self, address: Any, count: Any, mask: Mask, site: int) -> None:
+        for block, lanes, at, number in self.members(mask, address, count):
+            barrier = self._mbarrier(block, at, site)
+            self._release(barrier.known)
+            barrier.pending -= lanes * number
+            barrier.settle()
+
+    def mbarrier_wait(self, address: Any, parity: Any, mask: Mask, site: int) -> Generator[Wait, None, None]:
+        """Yields until the phase with this parity has ended for every active block."""
+        waits = [
+            (self._mbarrier(block, at, site), at, bit & 1) for block, _, at, bit in self.members(mask, address, parity)
+        ]
+
+        def ready() -> bool:
+            return all(barrier.phase != bit for barrier, _, bit in waits)
+
+        while not ready():
+            stuck = next((barrier, at, bit) for barrier, at, bit in waits if barrier.phase == bit)
+            missing = f"{stuck[0].pending} of {stuck[0].count} arrivals"
+            if stuck[0].bytes:
+                missing += f" and {stuck[0].bytes} bytes"
+            text = f"mbarrier at shared byte {stuck[1]}, parity {stuck[2]}: {missing} are missing"
+            yield Wait(ready, text, site)
+        for barrier, *_ in waits:
+            self._acquire(barrier.known)
+
+    # ---- forks ----
+    def fork(self, branches: tuple[tuple[Any, Any, tuple[Any, ...]], ...]) -> Generator[Wait, None, None]:
+        """Run each branch with its threads as strands of their own until all have ended.
+
+        branches: (generator function, condition over the threads, names it uses from outside).
+        """
+        children: list[tuple[Any, Generator[Wait, None, None]]] = []
+        for function, condition, arguments in branches:
+            chosen = np.broadcast_to(condition, (1, self.T))[0]
+            if chosen.all() and len(np.unique(self.threads // WARPGROUP)) == 1:
+                yield from function(self, *arguments)  # the strand goes this way as a whole
+                return
+            for cut in _runs(chosen, self.threads):
+                child = type(self)(self.machine, self.block_ids, self.threads[cut])
+                known: dict[int, int] = {}
+                self._release(known)
+                child._acquire(known)
+                # slices, not copies: the registers of the parent are those of the child
+                passed = [self._cut(argument, cut) for argument in arguments]
+                children.append((child, function(child, *passed)))
+        yield from self._schedule(children)
+
+    def _cut(self, argument: Any, cut: slice) -> Any:
+        whole = isinstance(argument, np.ndarray) and argument.ndim and argument.shape[-1] == self.T and self.T > 1
+        return argument[..., cut] if whole else argument
+
+    def _schedule(self, children: list[tuple[Any, Generator[Wait, None, None]]]) -> Generator[Wait, None, None]:
+        waiting: dict[Any, Wait] = {}
+        running = list(children)
+        while running:
+            moved = False
+            for child, generator in list(running):
+                wait = waiting.get(child)
+                if wait is not None and not wait.ready():
+                    continue
+                moved = True
+                try:
+                    waiting[child] = next(generator)
+                except StopIteration:
+                    running.remove((child, generator))
+                    known: dict[int, int] = {}
+                    child._release(known)
+                    self._acquire(known)
+            if not moved:
+                alive = [child for child, _ in running]
+                text = "; ".join(f"threads {c.threads[0]} to {c.threads[-1]} wait for {waiting[c].text}" for c in alive)
+                yield Wait(lambda: any(waiting[c].ready() for c in alive), text, waiting[alive[0]].site)
+
+
+def _runs(chosen: np.ndarray, threads: np.ndarray) -> list[slice]:
+    """Contiguous runs of chosen lanes, cut at warpgroups."""
+    lanes = np.flatnonzero(chosen)
+    if not len(lanes):
+        return []
+    groups = threads[lanes] // WARPGROUP
+    breaks = np.flatnonzero((np.diff(lanes) != 1) | (np.diff(groups) != 0)) + 1
+    return [slice(int(part[0]), int(part[-1]) + 1) for part in np.split(lanes, breaks)]

@@ -1,0 +1,102 @@
+"""What the strands of the blocks in flight share: shared memory, barriers, shadow memories, limits."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+import numpy as np
+
+from ..translation.inspection import evaluate
+from ..translation.values import Site
+from .barriers import Deadlock, Wait
+from .requests import Counting
+from .shadow import Epochs, Shadow
+
+BANK_LINE = 1024  # the shared window of a block is a multiple of this, so that every view of it is aligned
+
+
+class Stopped(Exception):
+    """The launch has ended early because an assertion failed; that is among the findings."""
+
+
+class StepLimit(Exception):
+    """More loop turns than the limit."""
+
+    def __init__(self, site: int):
+        super().__init__("step limit")
+        self.site = site
+
+
+class GlobalArray:
+    """A global array as flat memory.
+
+    data: 1-D view in elements.  shadow: who wrote and read what, shared by the batches of a launch, or None.
+    """
+
+    def __init__(self, name: str, data: np.ndarray, shadow: Shadow | None, first: int = 0):
+        self.name, self.data, self.shadow, self.first = name, data, shadow, first
+
+
+class Machine:
+    """The blocks in flight.
+
+    threads: of one block.  block, grid: extents by axis.  granule: bytes per entry of the shared shadow.
+    """
+
+    def __init__(
+        self,
+        *,
+        block: dict[str, int],
+        grid: dict[str, int],
+        blocks: int,
+        shared_bytes: int,
+        granule: int,
+        sites: list[Site],
+        details: dict[int, Any],
+        checks: bool,
+        findings: Any,
+        counters: Counting,
+        steps: int,
+        epochs: Epochs,
+        printed: list[str],
+        sizes: dict[Any, int],
+    ):
+        self.block, self.grid, self.sites, self.details, self.checks = block, grid, sites, details, checks
+        self.threads = int(np.prod(list(block.values()), initial=1))
+        self.findings, self.counters, self.epochs, self.granule = findings, counters, epochs, granule
+        self.stride = max(-(-shared_bytes // BANK_LINE) * BANK_LINE, BANK_LINE)
+        self.memory = np.zeros(blocks * self.stride, np.uint8)
+        self.views: dict[Any, np.ndarray] = {}
+        self.shared_shadow = Shadow(blocks * self.stride // granule, False) if checks and shared_bytes else None
+        self.mbarriers: dict[tuple[int, int], Any] = {}
+        self.named: dict[tuple[int, int], Any] = {}
+        self.nobody = np.zeros((1, 1), np.bool_)
+        self.strands = 0
+        self.steps, self.printed, self.sizes = steps, printed, sizes
+        self.stopped = Stopped()
+
+    def new_strand(self) -> int:
+        self.strands += 1
+        return self.strands
+
+    def view(self, dtype: Any) -> np.ndarray:
+        """All shared memory as one flat array of a type."""
+        if dtype not in self.views:
+            self.views[dtype] = self.memory.view(dtype)
+        return self.views[dtype]
+
+    def extent(self, expression: Any) -> int:
+        """An extent of a buffer as a number."""
+        return evaluate(expression, self.sizes)
+
+    def take_steps(self, count: int, site: int) -> None:
+        self.steps -= count
+        if self.steps < 0:
+            raise StepLimit(site)
+
+    def run(self, generator: Generator[Wait, None, None]) -> None:
+        """Drive the first strand; what it waits for can only come from itself."""
+        for wait in generator:
+            if not wait.ready():
+                raise Deadlock(wait.text, wait.site)

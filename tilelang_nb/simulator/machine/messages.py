@@ -1,0 +1,78 @@
+"""What a kernel says while it runs: printed values, failed assertions, and where a finding happened."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+Array = Any
+PRINT_LIMIT = 4096  # lines of one launch
+
+
+class Messages:
+    """Part of a strand."""
+
+    def coordinates(self, code: int) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
+        """(block, thread) as x, y, z of a thread's number over the grid."""
+        block, thread = divmod(int(code) - 1, self.machine.threads)
+        return _coordinates(block, self.machine.grid), _coordinates(thread, self.machine.block)
+
+    def first_lane(self, lanes: Array) -> tuple[int, tuple[int, ...]]:
+        """(number of the thread, position) of the first lane of a mask."""
+        shape = self.shape_of(lanes)
+        position = tuple(int(axis[0]) for axis in np.nonzero(np.broadcast_to(lanes, shape)))
+        return int(self.codes[position[-2], position[-1]]), position
+
+    def outside_memory(self, site: int, bad: Array, bounds: Any) -> None:
+        code, position = self.first_lane(bad)
+        index = []
+        for part, offset in bounds.indices:
+            value = 0 if part is None else np.broadcast_to(part, np.broadcast_shapes(np.shape(part), np.shape(bad)))
+            if part is not None:
+                shape = self.shape_of(part, bad)
+                value = np.broadcast_to(part, shape)[position]
+            index.append(int(value) + int(offset))
+        storage = self.machine.details[site].storage
+        shape = [self.machine.extent(extent) for extent in storage.shape]
+        self.findings.outside(site, self.coordinates(code), index, shape, int(np.count_nonzero(bad)))
+
+    def outside_registers(self, index: Array, count: int, lanes: Array, site: int) -> None:
+        code, position = self.first_lane(True if lanes is None else lanes)
+        shown = int(np.broadcast_to(index, self.shape_of(index, True if lanes is None else lanes))[position])
+        self.findings.outside(site, self.coordinates(code), [shown], [count], 1)
+
+    def uninitialised(self, site: int, lanes: Array) -> None:
+        code, _ = self.first_lane(lanes)
+        self.findings.uninitialised(site, self.coordinates(code), int(np.count_nonzero(lanes)))
+
+    def print_values(self, message: str, value: Array, description: str, mask: Array) -> None:
+        lanes = np.broadcast_to(True if mask is None else mask, self.shape_of(*(() if mask is None else (mask,))))
+        shape = np.broadcast_shapes(lanes.shape, np.shape(value) if value is not None else ())
+        positions = np.argwhere(np.broadcast_to(lanes, shape))
+        room = PRINT_LIMIT - len(self.machine.printed)
+        values = None if value is None else np.broadcast_to(value, shape)
+        for position in positions[: max(room, 0)]:
+            block, thread = self.coordinates(self.codes[position[-2], position[-1]])
+            text = f"{message} " if message else ""
+            text += f"BLOCK={block}, THREAD={thread}"
+            if values is not None:
+                text += f": {description + ' = ' if description else ''}{values[tuple(position)]}"
+            self.machine.printed.append(text)
+        if len(positions) > room >= 0:
+            self.machine.printed.append(f"... ({len(positions) - room} more values were printed here and left out)")
+
+    def device_assert(self, condition: Array, message: str, mask: Array, site: int) -> None:
+        failed = np.logical_not(condition)
+        if mask is not None:
+            failed = failed & mask
+        if np.any(failed):
+            code, _ = self.first_lane(failed)
+            count = int(np.count_nonzero(np.broadcast_to(failed, self.shape_of(failed))))
+            self.findings.assertion(site, self.coordinates(code), message, count)
+            raise self.machine.stopped
+
+
+def _coordinates(number: int, extents: dict[str, int]) -> tuple[int, int, int]:
+    x, y = extents.get("x", 1), extents.get("y", 1)
+    return number % x, number // x % y, number // (x * y)

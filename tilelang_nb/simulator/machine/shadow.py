@@ -1,0 +1,266 @@
+"""Shadow memory: who wrote and who read each cell last, to find accesses that no barrier orders.
+
+A cell is an element of a global array or a granule of shared memory.  Its record is one integer: epoch, site and thread.  An
+earlier access is ordered before this one if it is the same thread's, if its epoch is known to the strand, or, inside a warp, if
+a warp barrier came after it.  Threads of different blocks are never ordered by barriers.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+CODE_BITS, SITE_BITS = 31, 12
+CODE = (1 << CODE_BITS) - 1
+SITE = (1 << SITE_BITS) - 1
+MANY = 1 << 30  # a code with this bit stands for several threads of one block, whose number is in the low bits
+EVERYBODY = CODE  # threads of several blocks
+EPOCH_SHIFT = CODE_BITS + SITE_BITS
+Array = Any
+
+
+class Epochs:
+    """Numbers of epochs over all strands of a launch, and which strand each belongs to."""
+
+    def __init__(self) -> None:
+        self._owners = np.zeros(1024, np.int32)
+        self.last = 0
+
+    def next(self, strand: int) -> int:
+        self.last += 1
+        if self.last >= len(self._owners):
+            self._owners = np.concatenate([self._owners, np.zeros_like(self._owners)])
+        self._owners[self.last] = strand
+        return self.last
+
+    def owner(self, epochs: Array) -> Array:
+        return self._owners[epochs]
+
+
+class Shadow:
+    """Records of one memory.
+
+    across_blocks: cells can be reached from several blocks, and need not be initialised by the kernel (global memory).
+    reads_matter: False for memory that is only written.
+    """
+
+    def __init__(self, cells: int, across_blocks: bool, reads_matter: bool = True):
+        self.across_blocks, self.reads_matter = across_blocks, reads_matter
+        self.writes = np.zeros(cells, np.int64)
+        self.reads: dict[int, Array] = {}  # strand -> records of its last reads
+        self.same: tuple[Array, Array] | None = None  # first and last thread of a store of one value by many
+        self._known: dict[int, tuple[tuple[Any, ...], Any]] = {}
+        self.version = 0
+
+    # ---- reads that are certainly as before ----
+    def known_read(self, site: int, key: tuple[Any, ...], index: Any) -> bool:
+        """The same addresses were read here before, and nothing was written since."""
+        known = self._known.get(site)
+        return known is not None and known[0] == (*key, self.version) and known[1]() is index
+
+    def remember_read(self, site: int, key: tuple[Any, ...], index: Any) -> None:
+        self._known[site] = (*key, self.version), weakref.ref(index)
+
+    def many_of(self, strand: Any) -> Array:
+        """Code of all threads of each block, (blocks, 1)."""
+        return (strand.block_ids[:, None].astype(np.int64)) | MANY
+
+    # ---- order ----
+    def _unordered(self, strand: Any, records: Array, codes: Array) -> Array | None:
+        """Which records are accesses of other threads that nothing orders before the strand's next one; None if none."""
+        machine = strand.machine
+        if machine.strands == 1 and not self.across_blocks:  # all that is older than the last barrier is ordered
+            recent = records >= strand.seen.get(strand.number, 0) + 1 << EPOCH_SHIFT
+        else:
+            recent = records != 0
+        if not recent.any():
+            return None
+        differ = (((records ^ codes) & CODE) != 0) | ((codes & MANY) != 0)
+        hit = recent & differ
+        if not hit.any():
+            return None
+        at = np.flatnonzero(hit)
+        hit[at] = self._candidates(strand, records[at], codes[at])
+        return hit if hit.any() else None
+
+    def _candidates(self, strand: Any, records: Array, codes: Array) -> Array:
+        """The exact question for the few records that are left."""
+        threads = strand.machine.threads
+        epochs = records >> EPOCH_SHIFT
+        owners = strand.machine.epochs.owner(epochs)
+        seen = np.array([strand.seen.get(int(owner), 0) for owner in range(int(owners.max()) + 1)])
+        unordered = epochs > seen[owners]
+        others = records & CODE
+        if strand.warp_epoch:
+            same_warp = ((others & MANY) == 0) & ((codes & MANY) == 0)
+            same_warp &= (others - 1) % threads >> 5 == (codes - 1) % threads >> 5
+            same_warp &= (others - 1) // threads == (codes - 1) // threads
+            unordered &= ~(same_warp & (epochs <= strand.warp_epoch))
+        if self.across_blocks:
+            unordered |= _block(others, threads) != _block(codes, threads)
+        return unordered
+
+    def _not_atomic(self, strand: Any, records: Array, hit: Array | None) -> Array | None:
+        """Atomic operations do not race with each other."""
+        if hit is None:
+            return None
+        atomic = np.array([site.atomic for site in strand.machine.sites] or [False])
+        hit = hit & ~atomic[(records >> CODE_BITS) & SITE]
+        return hit if hit.any() else None
+
+    # ---- accesses ----
+    def read(self, strand: Any, cells: Array, codes: Array, site: int) -> None:
+        records = self.writes[cells]
+        if not self.across_blocks and not records.all():
+            self._report_uninitialised(strand, records, codes, site)
+        hit = self._unordered(strand, records, codes)
+        if hit is not None and strand.machine.sites[site].atomic:
+            hit = self._not_atomic(strand, records, hit)
+        if hit is not None and self.same is not None:
+            first, last = self.same
+            low, high = _extremes(codes, strand.machine.threads)
+            among = ((records & MANY) != 0) & (first[cells] <= low) & (high <= last[cells])
+            hit = hit & ~among  # this thread is one of those that stored the value
+        if hit is not None and hit.any():
+            self._report(strand, "read", "write", site, records, codes, hit)
+        self._record_read(strand, cells, codes, site)
+
+    def _record_read(self, strand: Any, cells: Array, codes: Array, site: int) -> None:
+        reads = self.reads.get(strand.number)
+        if reads is None:
+            reads = self.reads[strand.number] = np.zeros(len(self.writes), np.int64)
+        stamp = (strand.epoch << EPOCH_SHIFT) | (min(site, SITE) << CODE_BITS)
+        mine = codes | stamp
+        before = reads[cells]
+        reads[cells] = mine
+        lost = reads[cells] != mine  # several threads in this statement
+        lost |= (before >= strand.epoch << EPOCH_SHIFT) & (((before ^ mine) & CODE) != 0)
+        threads = strand.machine.threads
+        if lost.any():
+            reads[cells[lost]] = stamp | MANY | _block(codes[lost], threads)
+        if self.across_blocks:
+            elsewhere = _block(reads[cells] & CODE, threads) != _block(codes, threads)
+            elsewhere |= (before != 0) & (_block(before & CODE, threads) != _block(codes, threads))
+            if elsewhere.any():
+                reads[cells[elsewhere]] = stamp | EVERYBODY
+
+    def before_write(self, strand: Any, cells: Array, codes: Array, site: int, unchanged: Callable[[], Array]) -> Array:
+        """Compare a store with earlier accesses.  unchanged: which lanes store what is there already."""
+        self.version += 1
+        records = self.writes[cells]
+        hit = self._unordered(strand, records, codes)
+        if hit is not None:
+            hit = hit & ~unchanged()
+            if hit.any():
+                self._report(strand, "write", "write", site, records, codes, hit)
+        self._against_reads(strand, cells, codes, site)
+        stamp = codes | (strand.epoch << EPOCH_SHIFT) | (min(site, SITE) << CODE_BITS)
+        self.writes[cells] = stamp
+        return stamp
+
+    def after_write(
+        self, strand: Any, cells: Array, codes: Array, stamp: Array, site: int, unchanged: Callable[[], Array]
+    ) -> None:
+        """Several lanes of one store may have met: then they must have stored the same."""
+        lost = self.writes[cells] != stamp
+        if not lost.any():
+            return
+        wrong = lost & ~unchanged()
+        if wrong.any():
+            self._report(strand, "write", "write", site, self.writes[cells], codes, wrong)
+        self._mark_many(strand, cells, codes, stamp, lost)
+
+    def _mark_many(self, strand: Any, cells: Array, codes: Array, stamp: Array, lost: Array) -> None:
+        shared = np.isin(cells, cells[lost])
+        at, who = cells[shared], codes[shared]
+        if self.same is None:
+            self.same = np.full(len(self.writes), CODE, np.int64), np.zeros(len(self.writes), np.int64)
+        first, last = self.same
+        first[at], last[at] = CODE, 0
+        np.minimum.at(first, at, who)
+        np.maximum.at(last, at, who)
+        threads = strand.machine.threads
+        blocks = _block(first[at], threads)
+        many = np.where(blocks == _block(last[at], threads), MANY | blocks, EVERYBODY)
+        self.writes[at] = (stamp[shared] & ~np.int64(CODE)) | many
+
+    def atomic(self, strand: Any, cells: Array, codes: Array, site: int) -> None:
+        """An atomic read-modify-write: unordered with plain accesses only."""
+        self.version += 1
+        records = self.writes[cells]
+        if not self.across_blocks and not records.all():
+            self._report_uninitialised(strand, records, codes, site)
+        hit = self._not_atomic(strand, records, self._unordered(strand, records, codes))
+        if hit is not None:
+            self._report(strand, "atomic", "write", site, records, codes, hit)
+        self._against_reads(strand, cells, codes, site, atomic=True)
+        stamp = codes | (strand.epoch << EPOCH_SHIFT) | (min(site, SITE) << CODE_BITS)
+        self.writes[cells] = stamp
+        lost = self.writes[cells] != stamp
+        if lost.any():
+            threads = strand.machine.threads
+            at = cells[lost]
+            same = _block(codes[lost], threads) == _block(self.writes[at] & CODE, threads)
+            many = np.where(same, MANY | _block(codes[lost], threads), EVERYBODY)
+            self.writes[at] = (stamp[lost] & ~np.int64(CODE)) | many
+
+    def _against_reads(self, strand: Any, cells: Array, codes: Array, site: int, atomic: bool = False) -> None:
+        for reads in self.reads.values():
+            records = reads[cells]
+            hit = self._unordered(strand, records, codes)
+            if atomic:
+                hit = self._not_atomic(strand, records, hit)
+            if hit is not None:
+                self._report(strand, "atomic" if atomic else "write", "read", site, records, codes, hit)
+
+    # ---- reports ----
+    def _report(
+        self, strand: Any, kind: str, earlier: str, site: int, records: Array, codes: Array, hit: Array
+    ) -> None:
+        other_sites = (records[hit] >> CODE_BITS) & SITE
+        for other in np.unique(other_sites):
+            position = int(np.flatnonzero(hit)[int(np.flatnonzero(other_sites == other)[0])])
+            count = int((other_sites == other).sum())
+            threads = strand.machine.threads
+            strand.findings.race(
+                site,
+                int(other),
+                kind,
+                earlier,
+                _who(strand, int(codes[position]), threads),
+                _who(strand, int(records[position]) & CODE, threads),
+                count,
+            )
+
+    def _report_uninitialised(self, strand: Any, records: Array, codes: Array, site: int) -> None:
+        missing = records == 0
+        position = int(np.flatnonzero(missing)[0])
+        code = int(codes[position])
+        if code & MANY:
+            code = (code & (MANY - 1)) * strand.machine.threads + 1
+        strand.findings.uninitialised(site, strand.coordinates(code), int(missing.sum()))
+
+
+def _block(codes: Array, threads: int) -> Array:
+    """Number of the block of a code; -1 for several blocks."""
+    block = np.where((codes & MANY) != 0, codes & (MANY - 1), (codes - 1) // threads)
+    return np.where(codes == EVERYBODY, -1, block)
+
+
+def _extremes(codes: Array, threads: int) -> tuple[Array, Array]:
+    """First and last thread that a code stands for."""
+    many = (codes & MANY) != 0
+    block = codes & (MANY - 1)
+    return np.where(many, block * threads + 1, codes), np.where(many, (block + 1) * threads, codes)
+
+
+def _who(strand: Any, code: int, threads: int) -> tuple[Any, Any]:
+    """(block, thread) coordinates; thread None for several threads, block None for several blocks."""
+    if code == EVERYBODY:
+        return None, None
+    if code & MANY:
+        return strand.coordinates((code & (MANY - 1)) * threads + 1)[0], None
+    return strand.coordinates(code)

@@ -1,0 +1,230 @@
+"""A thread program, translated once and run on NumPy arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import threadpoolctl
+import tvm
+
+from .findings import Findings
+from .machine.arithmetic import NAMESPACE
+from .machine.barriers import Deadlock
+from .machine.machine import GlobalArray, Machine, StepLimit, Stopped
+from .machine.requests import Counting
+from .machine.shadow import Epochs, Shadow
+from .machine.strand import Strand
+from .report import Counters, Report, Traffic
+from .translation.inspection import evaluate
+from .translation.translator import Translator
+from .translation.values import NUMPY, is_float
+
+LANES = 1 << 16  # threads in flight
+ELEMENTS = 1 << 22  # threads in flight times the iterations that run as an array axis
+REGISTERS = 1 << 27  # bytes
+SHARED = 1 << 26  # bytes; the shadow of the checks takes 8 bytes and more for each element
+STEPS = 1 << 21  # loop turns of the blocks in flight before a launch counts as endless
+
+
+class Program:
+    """A thread program for one launch.
+
+    checks: find races, missing initialisation, and count; bounds, assertions and deadlocks are found in any case.
+    step_limit: loop turns after which a launch counts as endless.
+    Raises `Unsupported`, with the name of the node, for what the simulated device does not execute.
+    """
+
+    def __init__(self, func: Any, *, checks: bool = True, step_limit: int = STEPS):
+        self.func, self.checks, self.step_limit = func, checks, step_limit
+        self._variants: dict[bool, tuple[Translator, str, Callable[..., Any]]] = {}
+        self.source = self._variant(False)[1]
+
+    def _variant(self, aliased: bool) -> tuple[Translator, str, Callable[..., Any]]:
+        """The translation for arrays that are apart, or for arrays that overlap."""
+        if aliased not in self._variants:
+            translator = Translator(self.func, self.checks, aliased)
+            source = translator.translate()
+            namespace = dict(NAMESPACE)
+            exec(compile(source, "<simulated kernel>", "exec"), namespace)
+            self._variants[aliased] = translator, source, namespace["kernel"]
+        return self._variants[aliased]
+
+    def run(self, arguments: Mapping[str, Any]) -> Report:
+        """Run on arguments by parameter name: arrays, which are written in place, and numbers.
+
+        The arguments must fit the parameters; that is the caller's to check.
+        """
+        with threadpoolctl.threadpool_limits(1, "blas"), np.errstate(all="ignore"):
+            return _Launch(self, arguments).run()
+
+
+class _Launch:
+    """One run of a program."""
+
+    def __init__(self, program: Program, arguments: Mapping[str, Any]):
+        self.program, self.checks = program, program.checks
+        params = list(program.func.params)
+        arrays = {param: arguments[param.name] for param in params if hasattr(param.ty, "shape")}
+        self.copies: list[tuple[np.ndarray, np.ndarray]] = []  # (given, contiguous copy)
+        self.sizes = _sizes(arrays)
+        overlapping = _overlaps(list(arrays.values()))
+        self.translator, _, self.kernel = program._variant(overlapping)
+        self.epochs = Epochs()
+        self.findings = Findings(self.translator.site_table())
+        self.counting = Counting()
+        self.printed: list[str] = []
+        self.parameters: dict[str, Any] = {}
+        labels = self.translator.labels
+        for param in params:
+            if param in arrays:
+                self.parameters[labels[param]] = self._array(param, arrays[param], overlapping)
+            else:
+                dtype, value = str(param.ty.dtype), arguments[param.name]
+                self.parameters[labels[param]] = _scalar(dtype, value)
+                if not is_float(dtype):
+                    self.sizes[param] = int(value)
+        for variable, size in self.sizes.items():
+            if variable in labels and labels[variable] not in self.parameters:
+                self.parameters[labels[variable]] = size
+
+    def _array(self, param: Any, array: np.ndarray, overlapping: bool) -> GlobalArray:
+        strided = bool(len(param.ty.strides or ()))
+        if strided:
+            data = _flat_view(array)
+        elif array.flags.c_contiguous:
+            data = array.reshape(-1)
+        else:
+            copy = np.ascontiguousarray(array)
+            self.copies.append((array, copy))
+            data = copy.reshape(-1)
+        shadow = None
+        if self.checks and param in self.translator.written_buffers():
+            shadow = Shadow(max(data.size, 1), True, param in self.translator.read_buffers() or overlapping)
+        return GlobalArray(param.name, data, shadow)
+
+    def run(self) -> Report:
+        t = self.translator
+        grid = {axis: evaluate(extent, self.sizes) for axis, extent in t.grid.items()}
+        block = {axis: evaluate(extent, self.sizes) for axis, extent in t.block.items()}
+        threads, blocks = int(np.prod(list(block.values()), initial=1)), int(np.prod(list(grid.values()), initial=1))
+        step = self._blocks_in_flight(threads)
+        try:
+            for first in range(0, blocks, step):
+                self._batch(np.arange(first, min(first + step, blocks)), grid, block)
+        except Stopped:
+            pass
+        for given, copy in self.copies:
+            given[...] = copy
+        return Report(self.findings.diagnostics(), self._counters(), tuple(self.printed))
+
+    def _blocks_in_flight(self, threads: int) -> int:
+        t = self.translator
+        limits = [LANES // threads, ELEMENTS // (threads * t.largest_vector)]
+        limits.append(REGISTERS // max(t.register_bytes * threads, 1))
+        limits.append(SHARED // (8 if self.checks else 1) // max(t.shared_bytes, 1))
+        return max(min(limits), 1)
+
+    def _batch(self, ids: np.ndarray, grid: dict[str, int], block: dict[str, int]) -> None:
+        """Run some blocks; where they wait for each other in a way that single blocks do not, one after the other."""
+        t = self.translator
+        saved = self._saved() if t.can_wait and len(ids) > 1 else None
+        try:
+            self._blocks(ids, grid, block)
+        except Deadlock as stuck:
+            if saved is None:
+                self.findings.deadlock(stuck.site, stuck.text)
+                raise Stopped from None
+            self._restore(saved)
+            for number in ids:
+                self._batch(np.array([number]), grid, block)
+        except StepLimit as endless:
+            self.findings.endless(endless.site, self.program.step_limit)
+            raise Stopped from None
+
+    def _blocks(self, ids: np.ndarray, grid: dict[str, int], block: dict[str, int]) -> None:
+        t = self.translator
+        machine = Machine(
+            block=block,
+            grid=grid,
+            blocks=len(ids),
+            shared_bytes=t.shared_bytes,
+            granule=t.granule,
+            sites=t.sites,
+            details=t.site_details,
+            checks=self.checks,
+            findings=self.findings,
+            counters=self.counting,
+            steps=self.program.step_limit,
+            epochs=self.epochs,
+            printed=self.printed,
+            sizes=self.sizes,
+        )
+        threads = np.arange(machine.threads)
+        machine.run(self.kernel(Strand(machine, ids, threads), self.parameters))
+
+    def _saved(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        arrays = [value.data for value in self.parameters.values() if isinstance(value, GlobalArray)]
+        return [(array, array.copy()) for array in arrays]
+
+    def _restore(self, saved: list[tuple[np.ndarray, np.ndarray]]) -> None:
+        for array, copy in saved:
+            array[...] = copy
+
+    def _counters(self) -> Counters:
+        t = self.translator
+        operations = dict(self.counting.operations)
+        for kinds, number in t.tallies.items():
+            for kind, times in kinds:
+                operations[kind] = operations.get(kind, 0) + times * self.counting.tallies[number]
+        tables: dict[str, dict[tuple[Any, ...], list[int]]] = {"shared": {}, "global": {}}
+        for site, counts in self.counting.sites.items():
+            here = t.sites[site]
+            key = (here.span[0] if here.span else None, here.buffer, here.kind)
+            row = tables[here.space].setdefault(key, [0, 0, 0])
+            for position, count in enumerate(counts):
+                row[position] += count
+        rows = {
+            space: tuple(Traffic(*key, *counts) for key, counts in sorted(table.items(), key=lambda item: str(item[0])))
+            for space, table in tables.items()
+        }
+        return Counters({kind: number for kind, number in operations.items() if number}, rows["shared"], rows["global"])
+
+
+def _scalar(dtype: str, value: Any) -> Any:
+    """A scalar argument in the form that generated programs compute with."""
+    if dtype == "bool":
+        return bool(value)
+    return eval(NUMPY[dtype], dict(NAMESPACE))(value) if is_float(dtype) else int(value)
+
+
+def _sizes(arrays: Mapping[Any, np.ndarray]) -> dict[Any, int]:
+    """Symbolic extents and strides from the arrays."""
+    sizes: dict[Any, int] = {}
+    for param, array in arrays.items():
+        strides = [stride // array.itemsize for stride in array.strides]
+        for symbols, numbers in ((param.ty.shape, array.shape), (param.ty.strides or (), strides)):
+            for symbol, number in zip(symbols, numbers, strict=False):
+                if isinstance(symbol, tvm.ir.Var):
+                    sizes.setdefault(symbol, int(number))
+    return sizes
+
+
+def _overlaps(arrays: list[np.ndarray]) -> bool:
+    return any(
+        np.may_share_memory(a, b)
+        for position, a in enumerate(arrays)
+        for b in arrays[position + 1 :]
+        if a.size and b.size
+    )
+
+
+def _flat_view(array: np.ndarray) -> np.ndarray:
+    """All memory between the first and the last element of a strided array, as a flat view."""
+    if not array.size:
+        return array.reshape(-1)
+    if any(stride < 0 or stride % array.itemsize for stride in array.strides):
+        raise ValueError("arrays with negative or uneven strides")
+    last = sum((extent - 1) * stride for extent, stride in zip(array.shape, array.strides, strict=True))
+    return np.lib.stride_tricks.as_strided(array, (last // array.itemsize + 1,), (array.itemsize,))

@@ -1,0 +1,1 @@
+"""Thread program -> NumPy source."""

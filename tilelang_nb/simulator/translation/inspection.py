@@ -1,0 +1,187 @@
+"""Questions about TIR nodes: calls and jumps inside a statement, linear forms, loads, sameness of indices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tvm
+import tvm_ffi
+from tvm import tirx as tir
+from tvm.ir.prim import expr as pe
+
+from .values import Unsupported
+
+# Calls at which a thread may have to wait for other threads: a divergent `if` around one runs its branches side by side.
+BLOCKING = frozenset(
+    {
+        "tirx.cuda.mbarrier_wait",
+        "tirx.ptx.bar_sync",
+        "tirx.ptx.barrier_sync",
+        "tirx.ptx.bar_sync_count",
+        "tirx.ptx.barrier_sync_count",
+    }
+)
+_JUMPS = ("tirx.break_loop", "tirx.continue_loop")
+
+
+def call_name(node: Any) -> str:
+    """Name of the operator of a call, "" for other nodes."""
+    return getattr(getattr(node, "op", None), "name", "") or ""
+
+
+def extern_name(call: Any) -> str:
+    """Function of a `call_extern`, else ""."""
+    return call.args[0].value if call_name(call) in ("tirx.call_extern", "tirx.call_pure_extern") else ""
+
+
+def contains_call(node: Any, names: frozenset[str]) -> bool:
+    found: list[Any] = []
+    tvm_ffi.structural_walk(node, (tvm.ir.Call, lambda call: found.append(1) if call_name(call) in names else None))
+    return bool(found)
+
+
+def has_jump(statement: Any) -> bool:
+    """True if a break or continue is inside (also one that belongs to a loop inside)."""
+    found: list[Any] = []
+
+    def look(node: Any) -> None:
+        if isinstance(node, (tir.Break, tir.Continue)) or call_name(node) in _JUMPS:
+            found.append(node)
+
+    tvm_ffi.structural_walk(statement, look)
+    return bool(found)
+
+
+def jumps_out(statement: Any) -> bool:
+    """True if a break or continue leaves `statement`: those of loops inside it do not."""
+    if isinstance(statement, (tir.For, tir.While)):
+        return False
+    if isinstance(statement, tir.SeqStmt):
+        return any(jumps_out(child) for child in statement.seq)
+    if isinstance(statement, tir.IfThenElse):
+        return jumps_out(statement.then_case) or (statement.else_case is not None and jumps_out(statement.else_case))
+    if isinstance(statement, tir.AttrStmt):
+        return jumps_out(statement.body)
+    return has_jump(statement)
+
+
+def loads(node: Any) -> list[Any]:
+    """Every buffer load inside `node`."""
+    found: list[Any] = []
+    tvm_ffi.structural_walk(node, (tvm.ir.TensorLoad, found.append))
+    return found
+
+
+def variables(node: Any) -> list[Any]:
+    found: list[Any] = []
+    tvm_ffi.structural_walk(node, (tvm.ir.Var, found.append))
+    return found
+
+
+def uses(node: Any, variable: Any) -> bool:
+    return any(other.same_as(variable) for other in variables(node))
+
+
+def reads_memory(expression: Any) -> bool:
+    """True if evaluating the expression does more than arithmetic: a load, or a call that may have an effect."""
+    found: list[Any] = []
+
+    def look(node: Any) -> None:
+        if isinstance(node, tvm.ir.TensorLoad) or (isinstance(node, tvm.ir.Call) and extern_name(node)):
+            found.append(node)
+
+    tvm_ffi.structural_walk(expression, look)
+    return bool(found)
+
+
+def same_indices(a: Any, b: Any) -> bool:
+    return len(a) == len(b) and all(
+        tvm_ffi.structural_equal(x, y, map_free_vars=False) for x, y in zip(a, b, strict=True)
+    )
+
+
+def linear(expression: Any) -> dict[Any, int] | None:
+    """Coefficients of the variables of an integer expression.
+
+    Parts that are not linear contribute None for each of their variables, so a caller can tell "absent" from "not linear".
+    """
+    result: dict[Any, Any] = {}
+
+    def add(node: Any, factor: int) -> None:
+        if isinstance(node, pe.IntImm):
+            return
+        if isinstance(node, tvm.ir.Var):
+            known = result.get(node, 0)
+            result[node] = None if known is None else known + factor
+        elif isinstance(node, pe.Add):
+            add(node.a, factor)
+            add(node.b, factor)
+        elif isinstance(node, pe.Sub):
+            add(node.a, factor)
+            add(node.b, -factor)
+        elif isinstance(node, pe.Mul) and isinstance(node.b, pe.IntImm):
+            add(node.a, factor * int(node.b.value))
+        elif isinstance(node, pe.Mul) and isinstance(node.a, pe.IntImm):
+            add(node.b, factor * int(node.a.value))
+        elif isinstance(node, pe.Cast) and "int" in str(node.ty.dtype):
+            add(node.value, factor)
+        else:
+            for variable in variables(node):
+                result[variable] = None
+
+    add(expression, 1)
+    return result
+
+
+def constant(expression: Any) -> int | None:
+    """Value of an integer constant, else None."""
+    if isinstance(expression, int):
+        return expression
+    return int(expression.value) if isinstance(expression, pe.IntImm) else None
+
+
+def accessed_buffers(statement: Any) -> tuple[set[Any], set[Any]]:
+    """(buffers that are read, buffers that are written) by loads, stores and calls that are given an address."""
+    reads: set[Any] = set()
+    writes: set[Any] = set()
+    addressed: list[Any] = []
+
+    def look(node: Any) -> None:
+        if isinstance(node, tir.BufferStore):
+            writes.add(node.buffer)
+        elif call_name(node) == "tirx.address_of" and isinstance(node.args[0], tvm.ir.TensorLoad):
+            addressed.append(node.args[0])
+            writes.add(node.args[0].source)
+
+    tvm_ffi.structural_walk(statement, look)
+    for load in loads(statement):
+        if not any(load.same_as(place) for place in addressed):
+            reads.add(load.source)
+    return reads, writes
+
+
+def evaluate(expression: Any, values: dict[Any, int]) -> int:
+    """An integer expression over known variables, in Python."""
+    number = constant(expression)
+    if number is not None:
+        return number
+    if isinstance(expression, tvm.ir.Var):
+        return int(values[expression])
+    operation = _OPERATIONS.get(type(expression))
+    if operation is None:
+        if isinstance(expression, pe.Cast):
+            return evaluate(expression.value, values)
+        raise Unsupported(f"{type(expression).__name__} in the extent of a launch")
+    return operation(evaluate(expression.a, values), evaluate(expression.b, values))
+
+
+_OPERATIONS = {
+    pe.Add: lambda a, b: a + b,
+    pe.Sub: lambda a, b: a - b,
+    pe.Mul: lambda a, b: a * b,
+    pe.FloorDiv: lambda a, b: a // b if b else 0,
+    pe.FloorMod: lambda a, b: a % b if b else 0,
+    pe.Div: lambda a, b: int(a / b) if b else 0,
+    pe.Max: max,
+    pe.Min: min,
+}

@@ -1,0 +1,109 @@
+"""A thread program -> the source of a Python generator function over NumPy, once per program."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tvm
+
+from .inspection import BLOCKING, accessed_buffers, contains_call
+from .statements import Statements
+from .suites import render
+from .values import NUMPY, AccessDetail, Site, Storage, Unsupported, Value, integer_range
+
+
+class Translator(Statements):
+    """Translates `func`.
+
+    checks: emit what finds missing initialisation and counts operations.
+    aliased: arrays that are passed as different parameters may overlap.
+    """
+
+    def __init__(self, func: Any, checks: bool, aliased: bool = False):
+        super().__init__(checks)
+        self.func, self.aliased = func, aliased
+        self.names: dict[Any, Value] = {}
+        self.shifted: dict[Any, tuple[Any, Value]] = {}  # vector loop variable with a start -> (start, axis variable)
+        self.buffers: dict[Any, Storage] = {}
+        self.grid: dict[str, Any] = {}  # axis -> extent as a TIR expression
+        self.block: dict[str, Any] = {}
+        self.vectors = {}
+        self.open_vectors: list[tuple[Any, int]] = []
+        self.loops = []
+        self.roles = 0
+        self.tallies: dict[tuple[tuple[str, int], ...], int] = {}
+        self.site_details: dict[int, AccessDetail] = {}
+        self.shared_bytes, self.register_bytes, self.granule, self.largest_vector = 0, 0, 16, 1
+        self._access: tuple[set[Any], set[Any]] | None = None
+        self._left: list[str | None] = []
+        self._next_position = 0
+
+    def translate(self) -> str:
+        """The text of `def kernel(S, P)`: S is the strand that runs, P maps names to arguments."""
+        for parameter in self.func.params:
+            self._parameter(parameter)
+        self.statement(self.func.body)
+        names = self.suites[0].names
+        head = ["if False: yield"]
+        head += [f"{name} = P[{name[2:]!r}]" for name in sorted(name for name in names if name.startswith("p_"))]
+        head += [f"b{axis} = S.block_index({axis!r})" for axis in self.grid]
+        head += [f"t{axis} = S.thread_index({axis!r})" for axis in self.block]
+        body = render(self.suites[0].lines, self.tracked)
+        return "\n".join(["def kernel(S, P):", *("  " + line for line in head + body)]) + "\n"
+
+    def _parameter(self, parameter: Any) -> None:
+        name = "p_" + self._label(parameter)
+        self.define(name)
+        if not hasattr(parameter.ty, "shape"):
+            dtype = str(getattr(parameter.ty, "dtype", "handle"))
+            low, high = integer_range(dtype) if dtype == "bool" or "int" in dtype else (None, None)
+            self.names[parameter] = Value(name, dtype, 0, 0, True, True, low, high)
+            return
+        dtype = str(parameter.ty.dtype)
+        if dtype not in NUMPY:
+            raise Unsupported(f"type {dtype} of parameter {parameter.name}")
+        shape, strides = tuple(parameter.ty.shape), tuple(parameter.ty.strides or ())
+        self.buffers[parameter] = Storage("global", name, parameter.name, shape, dtype, 0, strides)
+        for extent in (*shape, *strides):
+            if isinstance(extent, tvm.ir.Var) and extent not in self.names:
+                symbol = "p_" + self._label(extent)
+                self.names[extent] = Value(symbol, str(extent.ty.dtype), 0, 0, True, True, 0, integer_range("int32")[1])
+                self.define(symbol)
+
+    def _label(self, variable: Any) -> str:
+        """A Python name for a parameter or symbolic size, also where names repeat or are not identifiers."""
+        if variable not in self.labels:
+            stem = "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in variable.name) or "_"
+            taken = set(self.labels.values())
+            name, number = stem, 1
+            while name in taken:
+                number += 1
+                name = f"{stem}_{number}"
+            self.labels[variable] = name
+        return self.labels[variable]
+
+    @property
+    def labels(self) -> dict[Any, str]:
+        """Parameter or symbolic size -> its key among the arguments of the generated function."""
+        return self.__dict__.setdefault("_labels", {})
+
+    def site_table(self) -> list[Site]:
+        return self.sites
+
+    def written_buffers(self) -> set[Any]:
+        """Buffers with a store or an atomic operation."""
+        return self._accessed()[1]
+
+    def read_buffers(self) -> set[Any]:
+        """Buffers with a load."""
+        return self._accessed()[0]
+
+    def _accessed(self) -> tuple[set[Any], set[Any]]:
+        if self._access is None:
+            self._access = accessed_buffers(self.func.body)
+        return self._access
+
+    @property
+    def can_wait(self) -> bool:
+        """True if a thread may have to wait for another one."""
+        return contains_call(self.func.body, BLOCKING)
