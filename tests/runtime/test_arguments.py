@@ -278,7 +278,8 @@ def test_annotated_strides_are_required_but_for_axes_of_one_element() -> None:
     parameter = tensor("a", (n, 6), strides=(step, 1))
     binding = bound([parameter], matrix[:, 2:8], written="a")
     assert binding.values["a"].base is matrix and binding.symbols.values[step] == 10
-    said = refused([parameter], matrix.T[:6].T[:, ::-1])
+    assert "strides that go forward" in refused([parameter], matrix[:, 8:2:-1])
+    said = refused([parameter], np.zeros((4, 12), F32)[:, ::2])
     assert "`a`" in said and "strides (k, 1)" in said and "axis 1" in said
     fixed = tensor("a", (1, 6), strides=(8, 1))
     assert bound([fixed], matrix[:1, :6]).values["a"].shape == (1, 6)

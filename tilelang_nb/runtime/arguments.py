@@ -196,6 +196,9 @@ def _check_strides(parameter: Any, array: np.ndarray, symbols: Symbols) -> None:
         return
     for axis, (stride, extent, own) in enumerate(zip(parameter.strides, array.shape, array.strides)):
         wanted = symbols.evaluate(stride)
+        if extent > 1 and own < 0:
+            remedy = "pass a view that goes forward, or annotate `T.Tensor`, which takes any strides"
+            raise _mismatch(parameter.name, "strides that go forward", f"strides {array.strides} in bytes", remedy)
         if extent > 1 and (wanted is None or own != wanted * array.itemsize):
             given = tuple(s // array.itemsize if s % array.itemsize == 0 else s / array.itemsize for s in array.strides)
             expected = f"strides {symbols.written(parameter.strides)}{symbols.meaning(parameter.strides)}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -55,23 +56,34 @@ class KernelMaker:
     """Makes the kernels of one cell.
 
     While the cell runs every kernel is collected, and its mistakes are reported with those of the cell.  A factory of
-    the cell may be called later: then no one collects, and a refused kernel raises CompileError where it is defined.
+    the cell may be called later: by a later cell, which then has the kernel among its own, or by other code.  Then no
+    one collects mistakes, and a refused kernel raises CompileError where it is defined.
+
+    made: kernels of the cell's own text.  kernels: those and the ones that factories from elsewhere made for it.
     """
 
     def __init__(self, text: Text, target: Target):
         self.text, self.target = text, target
         self.made: list[Kernel] = []
-        self.cell_runs = True
+        self.kernels: list[Kernel] = []
 
     def __call__(self, name: str, program: Any, diagnostics: tuple[Diagnostic, ...]) -> Kernel:
+        running = _RUNNING.get()
         text = program.text if program is not None else self.text
         returned = program.returns if program is not None else ()
-        kernel = Kernel(name, program, tuple(diagnostics), text=text, target=self.target, outputs=returned)
-        if self.cell_runs:
+        target = running.target if running is not None else self.target
+        kernel = Kernel(name, program, tuple(diagnostics), text=text, target=target, outputs=returned)
+        if running is self:
             self.made.append(kernel)
         elif program is None:
             raise CompileError(kernel.diagnostics, text)
+        if running is not None:
+            running.kernels.append(kernel)
         return kernel
+
+
+# The maker of the cell that is running.
+_RUNNING: ContextVar[KernelMaker | None] = ContextVar("the maker of the cell that is running", default=None)
 
 
 def compile_cell(
@@ -101,13 +113,14 @@ def compile_cell(
     make = KernelMaker(cell, wanted)
     session: Any = None
     found: list[Diagnostic] = []
+    token = _RUNNING.set(make)
     try:
         session = Session(cell, kernel_factory=make, modules=views.view("modules")())
         found += session.run(names, compiler, code_name)
     except Exception as error:
         found.append(internal_error(error, "compiling the cell"))
     finally:
-        make.cell_runs = False
+        _RUNNING.reset(token)
     # First what the kernels say of themselves: a statement of the cell that uses a refused one carries it once more.
     own = [kernel.diagnostics if lower else kernel.own_diagnostics for kernel in make.made]
     found = [*(diagnostic for diagnostics in own for diagnostic in diagnostics), *found]
@@ -119,7 +132,7 @@ def compile_cell(
         wanted,
         tuple(sorted(_once(found), key=lambda diagnostic: diagnostic.order)),
         names,
-        _by_name(make.made, names),
+        _by_name(make.kernels, names),
         getattr(session, "result", None),
         getattr(session, "exception", None),
     )
@@ -131,6 +144,12 @@ def _once(found: list[Diagnostic]) -> list[Diagnostic]:
     for diagnostic in found:
         first.setdefault((diagnostic.key, diagnostic.message), diagnostic)
     return list(first.values())
+
+
+def _sorted_once(found: list[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """Sorted by place; of those that say the same at the same place, the first, which has the notes of the cell."""
+    first = {diagnostic.key: diagnostic for diagnostic in reversed(found)}
+    return tuple(sorted(first.values(), key=lambda diagnostic: diagnostic.order))
 
 
 def _by_name(kernels: list[Kernel], namespace: dict[str, Any]) -> dict[str, Kernel]:

@@ -49,8 +49,8 @@ class Stage:
 
     @property
     def lines(self) -> tuple[tuple[int, ...], ...]:
-        """For each line of the text, the source lines it comes from, in order."""
-        return tuple(tuple(range(span.line, span.end_line + 1)) if span else () for span in self.spans)
+        """For each line of the text, the source lines that it comes from: where its statement begins; () for none."""
+        return tuple((span.line,) if span else () for span in self.spans)
 
 
 def stages_of(program: Any, snapshots: Any) -> tuple[Stage, ...]:

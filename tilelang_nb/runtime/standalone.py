@@ -4,12 +4,14 @@ file.
 
 from __future__ import annotations
 
+import linecache
+from functools import partial
 from typing import Any
 
 from ..frontend.session import standalone
-from ..source.diagnostic import Diagnostic
+from ..source.diagnostic import Diagnostic, Refusal
 from ..source.providers import register
-from ..source.text import Text
+from ..source.text import Span, Text
 from .errors import CompileError
 from .kernel import Kernel
 from .target import resolve
@@ -19,9 +21,36 @@ def make_kernel(name: str, program: Any, diagnostics: tuple[Diagnostic, ...], te
     """The kernel of a definition.  CompileError: it was refused; the text of the error is the rendered report."""
     if program is None:
         raise CompileError(tuple(diagnostics), text)
-    return Kernel(name, program, tuple(diagnostics), text=program.text, target=resolve(), outputs=program.returns)
+    found = tuple(diagnostics)
+    return Kernel(name, program, found, text=program.text, target=resolve(), outputs=program.returns)
 
 
-prim_func, macro = standalone(make_kernel)
+def text_of(function: Any) -> Text | None:
+    """The source file of a function; None where it cannot be had."""
+    name = getattr(getattr(function, "__code__", None), "co_filename", None)
+    lines = linecache.getlines(name) if name else []
+    return Text("".join(lines), name) if lines else None
+
+
+def prim_func(function: Any, **options: Any) -> Any:
+    """The kernel of a function of a module.  CompileError: it was refused."""
+    build, _ = standalone(partial(make_kernel, text=text_of(function)))
+    return _or_compile_error(function, partial(build, function, **options))
+
+
+def macro(function: Any) -> Any:
+    """The macro of a function of a module.  CompileError: its text cannot be had."""
+    _, make = standalone(make_kernel)
+    return _or_compile_error(function, partial(make, function))
+
+
+def _or_compile_error(function: Any, make: Any) -> Any:
+    try:
+        return make()
+    except Refusal as refusal:
+        place = refusal.place if isinstance(refusal.place, Span) else None
+        raise CompileError((refusal.message.at(place, refusal.notes, refusal.fixes),), text_of(function)) from None
+
+
 register("prim_func", prim_func)
 register("macro", macro)
