@@ -73,6 +73,7 @@ class Kernel:
         self.outputs, self.options = outputs, dict(options or {})
         self._diagnostics = tuple(diagnostics)
         self._build: Build | None = None
+        self._stages: tuple[Stage, ...] | None = None
         self._outcome = Outcome()
 
     # -- compiling
@@ -203,8 +204,11 @@ class Kernel:
 
     @property
     def span(self) -> Span | None:
-        """Where its definition stands."""
-        return self.program.span if self.program is not None else None
+        """The line of its `def`."""
+        if self.program is None:
+            return None
+        line, column = self.program.span.line, self.program.span.column
+        return Span(line, column, line, len(self.text.line(line).rstrip()))
 
     @property
     def parameters(self) -> tuple[Any, ...]:
@@ -214,10 +218,10 @@ class Kernel:
     @property
     def stages(self) -> tuple[Stage, ...]:
         """`source`, `tile`, the stages of lowering, `thread`; as far as it compiled."""
-        build = self.build()
-        if build is None:
-            return ()
-        return stages_of(build.program, build.lowered.snapshots if build.lowered else ())
+        if self._stages is None:
+            build = self.build()
+            self._stages = stages_of(self.program, build.lowered.snapshots if build.lowered else ()) if build else ()
+        return self._stages
 
     @property
     def unroll(self) -> ExpansionNode:

@@ -18,6 +18,7 @@ class Stage:
     """One stage.  The text is printed when first asked for.
 
     changed: did the stage change the program?  module: the IR after the stage; None for `source`.
+    before: the stage whose text this one has, where it changed nothing.
     """
 
     name: str
@@ -26,6 +27,7 @@ class Stage:
     changed: bool
     module: Any = field(default=None, repr=False)
     source: tuple[Text, Span] | None = field(default=None, repr=False)
+    before: Stage | None = field(default=None, repr=False)
 
     @cached_property
     def _printed(self) -> tuple[tuple[str, ...], tuple[Any, ...]]:
@@ -34,6 +36,8 @@ class Stage:
             numbers = range(span.line, span.end_line + 1)
             whole = [Span(number, 0, number, len(text.line(number))) for number in numbers]
             return tuple(text.line(number) for number in numbers), tuple(whole)
+        if self.before is not None:
+            return self.before._printed
         lines, spans = views.view("stage_text")(self.module)
         return tuple(lines), tuple(spans)
 
@@ -61,7 +65,11 @@ def stages_of(program: Any, snapshots: Any) -> tuple[Stage, ...]:
         first_line = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
         whole = Span(first_line, 0, node.end_lineno or node.lineno, 0)
     first = Stage("source", "what the cell says", 0.0, True, source=(program.text, whole))
-    return (first, *(Stage(s.name, s.reason, s.milliseconds, s.changed, s.module) for s in snapshots))
+    stages = [first]
+    for one in snapshots:
+        before = None if one.changed or stages[-1] is first else stages[-1]
+        stages.append(Stage(one.name, one.reason, one.milliseconds, one.changed, one.module, before=before))
+    return tuple(stages)
 
 
 def definition(text: Text, span: Span) -> ast.FunctionDef | None:

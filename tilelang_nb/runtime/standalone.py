@@ -27,7 +27,7 @@ def make_kernel(name: str, program: Any, diagnostics: tuple[Diagnostic, ...], te
 
 def text_of(function: Any) -> Text | None:
     """The source file of a function; None where it cannot be had."""
-    name = getattr(getattr(function, "__code__", None), "co_filename", None)
+    name: str = getattr(getattr(function, "__code__", None), "co_filename", "")
     lines = linecache.getlines(name) if name else []
     return Text("".join(lines), name) if lines else None
 
