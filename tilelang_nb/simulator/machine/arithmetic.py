@@ -188,6 +188,11 @@ class Bounds:
     def __init__(self, ok: Array, indices: tuple[tuple[Array, int], ...]):
         self.ok, self.indices = ok, indices
 
+    def cut(self, part: Callable[[Array], Array]) -> Bounds | None:
+        """The bounds of some of the threads; `part` cuts an array to them."""
+        ok = part(self.ok)
+        return None if ok.all() else Bounds(ok, tuple((part(index), offset) for index, offset in self.indices))
+
 
 def bounds_of(checks: tuple[Array, ...], indices: tuple[tuple[Array, int], ...]) -> Bounds | None:
     """The checks of all dimensions as one; None if all are inside."""

@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from .arithmetic import Bounds
+
 WARPGROUP = 128  # strands of a fork are cut here
 Mask = Any
 
@@ -38,26 +40,42 @@ class Deadlock(Exception):
 
 @dataclass
 class NamedBarrier:
-    """A hardware barrier of a block: how many threads have come, and how often it has opened."""
+    """A hardware barrier of a block: how many threads have come, and how often it has opened.
+
+    opened: what those who came knew, for the last two openings by parity.
+    """
 
     arrived: int = 0
     generation: int = 0
     known: dict[int, int] = field(default_factory=dict)
+    opened: dict[int, dict[int, int]] = field(default_factory=dict)
+
+    def come(self, threads: int, expected: int) -> None:
+        self.arrived += threads
+        if self.arrived >= expected:
+            self.opened[self.generation & 1] = dict(self.known)
+            self.arrived = 0
+            self.generation += 1
 
 
 @dataclass
 class MBarrier:
-    """A barrier object in shared memory."""
+    """A barrier object in shared memory.
+
+    ended: what those who arrived knew, for the last two phases by parity.
+    """
 
     count: int
     pending: int = 0
     phase: int = 0
     bytes: int = 0
     known: dict[int, int] = field(default_factory=dict)
+    ended: dict[int, dict[int, int]] = field(default_factory=dict)
 
     def settle(self) -> None:
         """End the phase if nothing is missing; arrivals beyond it count for the next one."""
         while self.pending <= 0 and self.bytes == 0:
+            self.ended[self.phase] = dict(self.known)
             self.phase ^= 1
             self.pending += self.count
 
@@ -129,10 +147,7 @@ class Barriers:
             barrier = self.machine.named.setdefault((block, which), NamedBarrier())
             self._release(barrier.known)
             table.append((barrier, barrier.generation, which, expected))
-            barrier.arrived += -(-lanes // 32) * 32 if expected % 32 == 0 else lanes  # barriers count whole warps
-            if barrier.arrived >= expected:
-                barrier.arrived = 0
-                barrier.generation += 1
+            barrier.come(-(-lanes // 32) * 32 if expected % 32 == 0 else lanes, expected)  # they count whole warps
         return table
 
     def named_arrive(self, number: Any, threads: Any, mask: Mask) -> None:
@@ -152,8 +167,8 @@ class Barriers:
                 if barrier.generation == before
             ]
             yield Wait(ready, waiting[0], site)
-        for barrier, *_ in table:
-            self._acquire(barrier.known)
+        for barrier, before, *_ in table:
+            self._acquire(barrier.opened[before & 1])
         self._order_own()
 
     # ---- mbarriers ----
@@ -198,8 +213,8 @@ class Barriers:
                 missing += f" and {stuck[0].bytes} bytes"
             text = f"mbarrier at shared byte {stuck[1]}, parity {stuck[2]}: {missing} are missing"
             yield Wait(ready, text, site)
-        for barrier, *_ in waits:
-            self._acquire(barrier.known)
+        for barrier, _, bit in waits:
+            self._acquire(barrier.ended.get(bit, {}))  # the phase before the first has no arrivals
 
     # ---- forks ----
     def fork(self, branches: tuple[tuple[Any, Any, tuple[Any, ...]], ...]) -> Generator[Wait, None, None]:
@@ -224,6 +239,8 @@ class Barriers:
         yield from self._schedule(children)
 
     def _cut(self, argument: Any, cut: slice) -> Any:
+        if isinstance(argument, Bounds):
+            return argument.cut(lambda part: self._cut(part, cut))
         whole = isinstance(argument, np.ndarray) and argument.ndim and argument.shape[-1] == self.T and self.T > 1
         return argument[..., cut] if whole else argument
 
