@@ -12,9 +12,13 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from ..runtime.errors import CompileError
 from ..runtime.kernel import Kernel
+from ..source import catalogue as say
 from .pass_config import options_of
 
+# What only a kernel's own body names.
+EAGER = frozenset({"Kernel", "ClusterKernel", "const"})
 OutIdx = int | list[int] | tuple[int, ...] | None
 
 
@@ -28,7 +32,9 @@ class JitFunction:
         self,
         func: Callable[..., Any],
         *,
-        out_idx: OutIdx = None,
+        out_idx: # What only a kernel's own body names.
+EAGER = frozenset({"Kernel", "ClusterKernel", "const"})
+OutIdx = None,
         target: Any = None,
         pass_configs: Mapping[Any, Any] | None = None,
     ):
@@ -69,6 +75,12 @@ class JitFunction:
         return get_tir(self._make(args, kwargs))
 
     def _make(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Kernel:
+        if is_eager(self.func):
+            message = say.UnsupportedSyntax(
+                what=f"`{self.func.__name__}` is itself the kernel: this version has no eager form of `@jit`",
+                remedy="define a `@T.prim_func` in it and return that",
+            )
+            raise CompileError((message.at(None),))
         made = self.func(*args, **kwargs)
         if not isinstance(made, Kernel):
             given = "nothing" if made is None else f"a {type(made).__name__}"
@@ -95,10 +107,18 @@ class JitFunction:
         return f"<jit {self.func.__name__}{self.signature}>"
 
 
+def is_eager(function: Callable[..., Any]) -> bool:
+    """Is the body of the function the kernel, not a definition of one?"""
+    code = getattr(function, "__code__", None)
+    return code is not None and not EAGER.isdisjoint(code.co_names)
+
+
 def jit(
     func: Callable[..., Any] | None = None,
     *,
-    out_idx: OutIdx = None,
+    out_idx: # What only a kernel's own body names.
+EAGER = frozenset({"Kernel", "ClusterKernel", "const"})
+OutIdx = None,
     target: Any = None,
     target_host: Any = None,
     execution_backend: str | None = None,
@@ -124,7 +144,9 @@ def jit(
 
 def compile(
     func: Kernel,
-    out_idx: OutIdx = None,
+    out_idx: # What only a kernel's own body names.
+EAGER = frozenset({"Kernel", "ClusterKernel", "const"})
+OutIdx = None,
     execution_backend: str | None = None,
     target: Any = None,
     target_host: Any = None,
@@ -141,7 +163,9 @@ def compile(
 
 def par_compile(
     funcs: Iterable[Kernel],
-    out_idx: OutIdx = None,
+    out_idx: # What only a kernel's own body names.
+EAGER = frozenset({"Kernel", "ClusterKernel", "const"})
+OutIdx = None,
     execution_backend: str | None = None,
     target: Any = None,
     target_host: Any = None,
