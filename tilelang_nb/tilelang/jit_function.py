@@ -32,9 +32,7 @@ class JitFunction:
         self,
         func: Callable[..., Any],
         *,
-        out_idx: # What only a kernel's own body names.
-EAGER = frozenset({"Kernel", "ClusterKernel", "const"})
-OutIdx = None,
+        out_idx: OutIdx = None,
         target: Any = None,
         pass_configs: Mapping[Any, Any] | None = None,
     ):
@@ -116,9 +114,7 @@ def is_eager(function: Callable[..., Any]) -> bool:
 def jit(
     func: Callable[..., Any] | None = None,
     *,
-    out_idx: # What only a kernel's own body names.
-EAGER = frozenset({"Kernel", "ClusterKernel", "const"})
-OutIdx = None,
+    out_idx: OutIdx = None,
     target: Any = None,
     target_host: Any = None,
     execution_backend: str | None = None,
@@ -144,9 +140,7 @@ OutIdx = None,
 
 def compile(
     func: Kernel,
-    out_idx: # What only a kernel's own body names.
-EAGER = frozenset({"Kernel", "ClusterKernel", "const"})
-OutIdx = None,
+    out_idx: OutIdx = None,
     execution_backend: str | None = None,
     target: Any = None,
     target_host: Any = None,
@@ -163,9 +157,7 @@ OutIdx = None,
 
 def par_compile(
     funcs: Iterable[Kernel],
-    out_idx: # What only a kernel's own body names.
-EAGER = frozenset({"Kernel", "ClusterKernel", "const"})
-OutIdx = None,
+    out_idx: OutIdx = None,
     execution_backend: str | None = None,
     target: Any = None,
     target_host: Any = None,
