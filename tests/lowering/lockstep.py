@@ -15,21 +15,27 @@ import numpy as np
 import tvm
 from tvm import tirx as tir
 
+from tilelang_nb.language.tile_program import RegionOperand, TileCall, operation_name, read
+
 
 class Fault(AssertionError):
     """The program does something that no correct thread program does."""
 
 
-class _Break(Exception):
-    pass
+class _Outside(Exception):
+    """An element over the edge, in a tile program."""
 
 
 def numpy_type(dtype: str) -> np.dtype:
     return np.dtype(getattr(ml_dtypes, dtype)) if hasattr(ml_dtypes, dtype) else np.dtype(dtype)
 
 
-def run(function: Any, **arguments: Any) -> None:
-    """Run a launch over NumPy arrays (written in place) and numbers, by parameter name."""
+def run(function: Any, single: bool = False, **arguments: Any) -> None:
+    """Run a launch over NumPy arrays (written in place) and numbers, by parameter name.
+
+    single: one thread does it all.  That is what the text of a tile program means, one iteration after the other; what
+    is outside of a buffer reads 0 then and is not written.
+    """
     values: dict[Any, Any] = {}
     memory: dict[Any, np.ndarray] = {}
     for parameter in function.params:
@@ -45,11 +51,11 @@ def run(function: Any, **arguments: Any) -> None:
     while isinstance(node, tir.AttrStmt) and node.attr_key == "thread_extent":
         (grid if "block" in node.node.thread_tag else threads).append((node.node.var, node.value))
         node = node.body
-    start = _Block(dict(values), dict(memory), 1)
+    start = _Block(dict(values), dict(memory), 1, single)
     sizes = [int(np.asarray(start.value(extent)).flat[0]) for _, extent in grid]
-    count = [int(extent) for _, extent in threads]
+    count = [1 if single else int(extent) for _, extent in threads]
     for position in np.ndindex(*sizes):
-        block = _Block(dict(values), dict(memory), int(np.prod(count)))
+        block = _Block(dict(values), dict(memory), int(np.prod(count)), single)
         for (var, _), index in zip(grid, position):
             block.values[var] = index
         lane = np.arange(block.threads)
@@ -60,7 +66,8 @@ def run(function: Any, **arguments: Any) -> None:
 
 
 class _Block:
-    def __init__(self, values: dict[Any, Any], memory: dict[Any, np.ndarray], threads: int):
+    def __init__(self, values: dict[Any, Any], memory: dict[Any, np.ndarray], threads: int, single: bool):
+        self.single = single
         self.values, self.memory, self.threads = values, memory, threads
         self.private: dict[Any, np.ndarray] = {}
         self.written: dict[Any, np.ndarray] = {}
@@ -101,20 +108,58 @@ class _Block:
         self.values[node.var] = np.array(value, copy=True)
 
     def _Evaluate(self, node: Any, mask: np.ndarray) -> None:
-        if not isinstance(node.value, tir.IntImm):
+        if operation_name(node.value) is not None:
+            self._tile(read(node.value))
+        elif not isinstance(node.value, tir.IntImm):
             self.value(node.value, mask)
 
+    def _tile(self, call: TileCall) -> None:
+        """A tile operation as NumPy sees it (for a tile program, run as one thread)."""
+        name, target = call.name, call["target"]
+        if name == "copy":
+            value = self._read(call["source"])
+        elif name == "fill":
+            value = np.full([int(extent) for extent in target.extent], self.value(call["value"]))
+        elif name == "reduce":
+            function = {"sum": np.sum, "max": np.max, "min": np.min}[call["operation"]]
+            value = function(self._read(call["source"]), axis=call.integer("dim"))
+        else:
+            raise NotImplementedError(name)
+        self._write(target, value)
+
+    def _range(self, operand: RegionOperand) -> tuple[list[int], list[int], np.ndarray]:
+        begin = [int(np.asarray(self.value(part)).flat[0]) for part in operand.begin]
+        return begin, [int(extent) for extent in operand.extent], self.memory[operand.buffer]
+
+    def _read(self, operand: RegionOperand) -> np.ndarray:
+        begin, extents, array = self._range(operand)
+        result = np.zeros(extents, array.dtype)
+        inside = _inside(begin, extents, array.shape)
+        result[tuple(slice(a - b, c - b) for (a, c), b in zip(inside, begin))] = array[tuple(slice(*p) for p in inside)]
+        return result
+
+    def _write(self, operand: RegionOperand, value: np.ndarray) -> None:
+        begin, extents, array = self._range(operand)
+        inside = _inside(begin, extents, array.shape)
+        with np.errstate(all="ignore"):
+            value = value.reshape(extents).astype(array.dtype)
+        places = tuple(slice(*part) for part in inside)
+        array[places] = value[tuple(slice(a - b, c - b) for (a, c), b in zip(inside, begin))]
+        if operand.buffer in self.written:
+            self.written[operand.buffer][places] = True
+
     def _BufferStore(self, node: Any, mask: np.ndarray) -> None:
-        array, where = self._place(node.buffer, node.indices, mask)
+        try:
+            array, where = self._place(node.buffer, node.indices, mask)
+        except _Outside:
+            return
         value = np.broadcast_to(np.asarray(self.value(node.value, mask)), (self.threads,))[mask]
         with np.errstate(all="ignore"):
             value = value.astype(array.dtype)
-        before = array[where].copy()
         array[where] = value
         after = array[where]
         if not (_bits(after) == _bits(value)).all():
             raise Fault(f"threads store different values to one place of {node.buffer.name}: {node}")
-        del before
         if node.buffer in self.written:
             self.written[node.buffer][where] = True
 
@@ -168,6 +213,8 @@ class _Block:
         for index, extent in zip(indices, shape):
             value = np.broadcast_to(np.asarray(self.value(index, mask)), (self.threads,))[mask]
             if ((value < 0) | (value >= extent)).any():
+                if self.single and array is None:
+                    raise _Outside
                 raise Fault(f"{buffer.name}[{list(indices)}] is outside {shape}: {value}")
             where.append(value)
         if array is None:
@@ -190,7 +237,10 @@ class _Block:
             with np.errstate(all="ignore"):
                 return np.asarray(self.value(expr.value, mask)).astype(numpy_type(str(expr.ty.dtype)))
         if kind == "TensorLoad":
-            array, where = self._place(expr.source, expr.indices, mask)
+            try:
+                array, where = self._place(expr.source, expr.indices, mask)
+            except _Outside:
+                return np.zeros(self.threads, self.memory[expr.source].dtype)
             if expr.source in self.written and not self.written[expr.source][where].all():
                 raise Fault(f"{expr} is read before it is written")
             result = np.zeros(self.threads, array.dtype)
@@ -241,6 +291,11 @@ class _Block:
             step = {"add": np.add, "max": np.maximum, "min": np.minimum}[name.removeprefix("tl_atomic_")]
             array[place] = step(array[place], values[lane])
         return result
+
+
+def _inside(begin: list[int], extents: list[int], shape: tuple[int, ...]) -> list[tuple[int, int]]:
+    """Per dimension the part of a region that lies in the array."""
+    return [(min(max(b, 0), n), max(min(b + e, n), min(max(b, 0), n))) for b, e, n in zip(begin, extents, shape)]
 
 
 def _bits(values: np.ndarray) -> np.ndarray:

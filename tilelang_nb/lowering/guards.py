@@ -202,12 +202,16 @@ class _Guards:
             return None
         conditions = []
         for index, extent in zip(indices, buffer.shape):
-            if isinstance(index, tir.IntImm):
+            number, limit = constant(index), constant(extent)
+            if number is not None:
+                # The front end refuses constants outside: this one comes from a loop of one turn.
+                if number < 0 or (limit is not None and number >= limit):
+                    conditions.append(tir.const(False, "bool"))
                 continue
             index = self._expanded(index)
             if not self._is_arithmetic(index):
                 continue
-            bounds, limit = self.analyzer.const_int_bound(index), constant(extent)
+            bounds = self.analyzer.const_int_bound(index)
             if bounds.min_value < 0 and not self.analyzer.can_prove(index >= 0):
                 conditions.append(tir.GE(index, tir.const(0, dtype_of(index))))
             if (limit is None or bounds.max_value >= limit) and not self.analyzer.can_prove(index < extent):
@@ -310,6 +314,8 @@ def _same_type(index: Any, extent: Any) -> tuple[Any, Any]:
 
 def fold_condition(condition: Any, analyzer: Any) -> Any:
     """Fold both sides of a comparison of indices."""
+    if isinstance(condition, tir.IntImm):
+        return condition
     return type(condition)(fold(condition.a, analyzer), fold(condition.b, analyzer))
 
 
