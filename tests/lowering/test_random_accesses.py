@@ -1,4 +1,4 @@
-"""Random index arithmetic in parallel loops: over the edge of global buffers, flattened tiles, conditions, inner loops."""
+"""Random index arithmetic in parallel loops: over the edge of global buffers, flattened tiles, conditions, loops."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ THREADS = [1, 6, 12, 32, 64, 96, 128]
 
 
 class Generator:
-    """Loops over (rows, columns) or their product, with tiles of both shapes and a global matrix that does not fit them."""
+    """Loops over (rows, columns) or their product, tiles of both shapes and a global matrix that does not fit them."""
 
     def __init__(self, seed: int):
         self.random = random.Random(seed)
