@@ -11,7 +11,7 @@ from IPython.core.error import UsageError
 from IPython.display import display
 
 from ..source.catalogue import CATALOGUE
-from ..source.catalogue.page import UnknownCode, page
+from ..source.catalogue.page import Page, UnknownCode, page
 from ..source.catalogue.page import explain as explained
 from .loading import Loading
 from .options import HELP
@@ -60,7 +60,20 @@ def explain(shell: Any, code: str) -> None:
         found = page(code)
     except UnknownCode as unknown:
         raise UsageError(f"%tilelang explain: {unknown}") from None
-    display(Shown(explained(code), markdown=found.markdown))
+    display(Shown(explained(code), markdown=as_markdown(found)))
+
+
+def as_markdown(found: Page) -> str:
+    """A page for a notebook: the fences of its file name their blocks, which Markdown does not show."""
+    bad = "Not accepted" if found.severity == "error" else "A text that gives it"
+    parts = [
+        f"### {found.code} `{found.slug}`: {found.title}",
+        found.meaning,
+        f"**{bad}**\n\n```python\n{found.bad.rstrip()}\n```",
+        f"**What is said**\n\n```text\n{found.said.rstrip()}\n```",
+        f"**Write**\n\n```python\n{found.good.rstrip()}\n```",
+    ]
+    return "\n\n".join(parts)
 
 
 def devices(shell: Any, _: str) -> None:
