@@ -57,7 +57,7 @@ class Launch:
         analyzer = Analyzer()
         analyzer.bind(self.tx, Range(0, threads))
         self.context = LaunchContext(
-            Text(""), arch, {}, threads, self.tx, (self.tx,), (), analyzer, ThreadSet(0, threads), names={"tx"}
+            Text(""), arch, {}, threads, self.tx, (self.tx,), (), analyzer, ThreadSet(0, threads), function=self.tx
         )
 
     def function(self, parameters: Any, *body: Any) -> Any:

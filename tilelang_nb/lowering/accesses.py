@@ -6,16 +6,17 @@ depends on how many different kinds of access a program has and not on how many 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import math
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import tvm
 import tvm_ffi
 from tvm import tirx as tir
 from tvm_ffi import WalkResult
 
-from .addresses import Form, Prover
+from .addresses import Form, Prover, Window, identity
 
 READ, WRITE, ATOMIC = "read", "write", "atomic"
 _MOST_GROUPS = 24  # of one buffer; beyond it an access is taken to touch anything in it
@@ -41,8 +42,7 @@ class Memory:
         return self.space == other.space and self.begin < other.end and other.begin < self.end
 
 
-@dataclass(frozen=True)
-class Access:
+class Access(NamedTuple):
     """form: the indices without constants; offsets: the constants."""
 
     memory: Memory
@@ -52,21 +52,25 @@ class Access:
     region: str = ""  # the warp groups that execute it, where it is not the whole block
 
 
-@dataclass
 class _Group:
-    memory: Memory
-    kind: str
-    form: Form
-    region: str
-    low: list[int]
-    high: list[int]
-    offsets: set[tuple[int, ...]]
+    """Accesses of one kind and form; they differ in their constants."""
 
-    def stretch(self, other: _Group) -> None:
-        self.low = [min(pair) for pair in zip(self.low, other.low)]
-        self.high = [max(pair) for pair in zip(self.high, other.high)]
-        if len(self.offsets) <= _MOST_OFFSETS:
-            self.offsets = self.offsets | other.offsets
+    __slots__ = ("form", "kind", "memory", "offsets", "region", "windows")
+
+    def __init__(self, memory: Memory, kind: str, form: Form, region: str, windows: Any, offsets: set[Any]):
+        self.memory, self.kind, self.form, self.region = memory, kind, form, region
+        self.windows: tuple[Window, ...] = windows
+        self.offsets = offsets  # all constants, or more than _MOST_OFFSETS of them
+
+    def with_form(self, form: Form) -> _Group:
+        return _Group(self.memory, self.kind, form, self.region, self.windows, self.offsets)
+
+    def joined(self, other: _Group) -> _Group:
+        if other.offsets <= self.offsets and self.windows == other.windows:
+            return self
+        windows = tuple(mine.joined(theirs) for mine, theirs in zip(self.windows, other.windows))
+        offsets = self.offsets | other.offsets if len(self.offsets) <= _MOST_OFFSETS else self.offsets
+        return _Group(self.memory, self.kind, self.form, self.region, windows, offsets)
 
 
 @dataclass(frozen=True)
@@ -81,20 +85,13 @@ class Conflict:
 class Pending:
     """Accesses since the last barrier."""
 
+    __slots__ = ("groups",)
+
     def __init__(self, accesses: Iterable[Access] = ()):
-        self.groups: dict[Any, dict[Any, _Group]] = {}  # memory -> (kind, form, region) -> group
-        for access in accesses:
-            self._insert(
-                _Group(
-                    access.memory,
-                    access.kind,
-                    access.form,
-                    access.region,
-                    list(access.offsets),
-                    list(access.offsets),
-                    {access.offsets},
-                )
-            )
+        self.groups: dict[Memory, dict[Any, _Group]] = {}  # then by (kind, form, region)
+        for memory, kind, form, offsets, region in accesses:
+            windows = tuple(Window(offset, offset, 0) for offset in offsets)
+            self._insert(_Group(memory, kind, form, region, windows, {offsets}))
 
     def __bool__(self) -> bool:
         return bool(self.groups)
@@ -102,21 +99,12 @@ class Pending:
     def _insert(self, group: _Group) -> None:
         groups = self.groups.setdefault(group.memory, {})
         key = (group.kind, group.form, group.region)
-        if key in groups:
-            if groups[key] is not group:
-                known = groups[key]
-                groups[key] = _Group(
-                    known.memory, known.kind, known.form, known.region, known.low, known.high, known.offsets
-                )
-                groups[key].stretch(group)
-        elif len(groups) >= _MOST_GROUPS:
+        known = groups.get(key)
+        if known is None and len(groups) >= _MOST_GROUPS:
             form = Form((None,) * len(group.form.dims), 0)
-            zero = [0] * len(form.dims)
-            groups[(group.kind, form, group.region)] = _Group(
-                group.memory, group.kind, form, group.region, zero, zero, {tuple(zero)}
-            )
-        else:
-            groups[key] = group
+            key, group = (group.kind, form, group.region), group.with_form(form)
+            known = groups.get(key)
+        groups[key] = group if known is None else known.joined(group)
 
     def add(self, other: Pending) -> None:
         for groups in other.groups.values():
@@ -128,18 +116,14 @@ class Pending:
         result.groups = {memory: dict(groups) for memory, groups in self.groups.items()}
         return result
 
-    def stale(self, variables: Iterable[Any]) -> Pending:
+    def stale(self, variables: Iterable[int], prover: Prover) -> Pending:
         """The same accesses after the variables took other values."""
         variables, result = frozenset(variables), Pending()
         for groups in self.groups.values():
             for group in groups.values():
                 form = group.form
-                old = (form.stale | variables) & form.variables()
-                if old != form.stale:
-                    form = Form(form.dims, form.mask, old)
-                result._insert(
-                    _Group(group.memory, group.kind, form, group.region, group.low, group.high, group.offsets)
-                )
+                old = (form.stale | variables) & prover.variables(form)
+                result._insert(group if old == form.stale else group.with_form(form._replace(stale=old)))
         return result
 
 
@@ -150,6 +134,7 @@ class Conflicts:
         """independent(region, region): the user orders these two sets of threads himself."""
         self.prover, self.independent = prover, independent
         self._known: dict[Any, bool] = {}
+        self._safe: dict[Any, tuple[Window, ...]] = {}  # differences of constants without a conflict, by forms
 
     def between(self, first: Pending, second: Pending) -> Conflict | None:
         """A conflict of an earlier with a later set of accesses."""
@@ -168,24 +153,48 @@ class Conflicts:
         return None
 
     def _conflict(self, a: _Group, b: _Group) -> bool:
-        offsets = tuple((al - bh, ah - bl) for al, ah, bl, bh in zip(a.low, a.high, b.low, b.high))
-        if not self._ask(a.form, b.form, offsets):
+        pair = (a.form, b.form)
+        offsets = tuple(mine.minus(theirs) for mine, theirs in zip(a.windows, b.windows))
+        for dim_a, dim_b, offset in zip(a.form.dims, b.form.dims, offsets):
+            if dim_a == dim_b == _CONSTANT and (offset.low > 0 or offset.high < 0):
+                return False
+        safe = self._safe.get(pair)
+        if safe is not None and all(window.holds(offset) for window, offset in zip(safe, offsets)):
             return False
-        if max(len(a.offsets), len(b.offsets)) > _MOST_OFFSETS:
+        if not self._ask(pair, offsets):
+            # More of the same is likely to come: prove it for twice the range if that is possible.
+            wider = tuple(_widened(offset) for offset in offsets)
+            self._safe[pair] = offsets if self._ask(pair, wider) else wider
+            return False
+        if len(a.offsets) > _MOST_OFFSETS or len(b.offsets) > _MOST_OFFSETS:
             return True
         if len(a.offsets) == len(b.offsets) == 1:
             return True
         return any(
-            self._ask(a.form, b.form, tuple((x - y, x - y) for x, y in zip(one, other)))
+            self._ask(pair, tuple(Window(x - y, x - y, 0) for x, y in zip(one, other)))
             for one in a.offsets
             for other in b.offsets
         )
 
-    def _ask(self, a: Form, b: Form, offsets: tuple[tuple[int, int], ...]) -> bool:
-        key = (a, b, offsets)
+    def own_elements(self, form: Form) -> bool:
+        """No two threads touch one place when they execute the access together."""
+        return not self._ask((form, form), (Window(0, 0, 0),) * len(form.dims))
+
+    def _ask(self, pair: tuple[Form, Form], offsets: tuple[Window, ...]) -> bool:
+        key = (pair, offsets)
         if key not in self._known:
-            self._known[key] = self.prover.relate(a, b, offsets) == "unordered"
+            self._known[key] = self.prover.relate(*pair, offsets) == "unordered"
         return self._known[key]
+
+
+_CONSTANT: frozenset[Any] = frozenset()  # a dimension whose index is a constant
+
+
+def _widened(window: Window) -> Window:
+    """Twice as far to both sides, on the same grid."""
+    step = window.step or math.gcd(window.low, window.high) or 1
+    more = max(1, (window.high - window.low) // step + 1) * step
+    return Window(window.low - more, window.high + more, step)
 
 
 class AccessReader:
@@ -194,77 +203,120 @@ class AccessReader:
     memory: which buffers matter, and where they are.
     """
 
-    def __init__(self, prover: Prover, memory: dict[Any, Memory]):
-        self.prover, self.memory = prover, memory
+    def __init__(self, prover: Prover, memory: Mapping[Any, Memory]):
+        self.prover = prover
+        self.memory = {identity(buffer): found for buffer, found in memory.items()}
         self.mask, self.region = 0, ""
         self._found: list[Access] = []
-        self._handlers = [(tvm.ir.Call, self._call), (tvm.ir.TensorLoad, self._load)]
 
     def reads(self, *expressions: Any) -> list[Access]:
         """Everything that evaluating the expressions touches."""
-        found, self._found = self._found, []
+        self._found = []
         for expr in expressions:
-            if type(expr) not in (tir.IntImm, tir.FloatImm, tvm.ir.Var):
-                tvm_ffi.structural_walk(expr, self._handlers, order="pre")
-        found, self._found = self._found, found
-        return found
+            self._expression(expr)
+        return self._found
 
-    def store(self, node: tir.BufferStore) -> list[Access]:
+    def _expression(self, root: Any) -> None:
+        waiting = [root]
+        while waiting:  # no recursion: expressions may be deep
+            expr = waiting.pop()
+            kind = type(expr)
+            if kind in _LEAVES:
+                continue
+            if kind in _BINARY:
+                waiting.append(expr.a)
+                waiting.append(expr.b)
+            elif kind is tvm.ir.TensorLoad:
+                memory = self.memory.get(identity(expr.source))
+                if memory is not None:
+                    self._found.append(self._access(memory, READ, expr.indices))
+                waiting.extend(expr.indices)
+            elif kind is tir.Cast:
+                waiting.append(expr.value)
+            elif kind is tvm.ir.Call:
+                waiting.extend(self._call(expr))
+            elif kind is tir.Not:
+                waiting.append(expr.a)
+            elif kind is tir.Select:
+                waiting.extend((expr.condition, expr.true_value, expr.false_value))
+            else:
+                tvm_ffi.structural_walk(
+                    expr, [(tvm.ir.Call, self._whole_call), (tvm.ir.TensorLoad, self._load)], order="pre"
+                )
+
+    def write(self, buffer: Any, indices: list[Any]) -> list[Access]:
         """The write of a store, without what its operands read."""
-        return [self._access(self.memory[node.buffer], WRITE, node.indices)] if node.buffer in self.memory else []
+        memory = self.memory.get(identity(buffer))
+        return [] if memory is None else [self._access(memory, WRITE, indices)]
 
     def _access(self, memory: Memory, kind: str, indices: Any) -> Access:
         dims, offsets = [], []
         for index in indices:
-            value = self.prover.parse(index)
+            try:
+                value = self.prover.parse(index)
+            except RecursionError:
+                value = None
             dims.append(None if value is None else frozenset(value.terms.items()))
             offsets.append(0 if value is None else value.constant)
         return Access(memory, kind, Form(tuple(dims), self.mask), tuple(offsets), self.region)
 
     def _load(self, load: Any) -> None:
-        if load.source in self.memory:
-            self._found.append(self._access(self.memory[load.source], READ, load.indices))
+        memory = self.memory.get(identity(load.source))
+        if memory is not None:
+            self._found.append(self._access(memory, READ, load.indices))
 
-    def _anywhere(self, buffer: Any, *kinds: str) -> None:
-        if buffer in self.memory:
-            for kind in kinds:
-                form = Form((None,) * len(buffer.ty.shape), self.mask)
-                self._found.append(Access(self.memory[buffer], kind, form, (0,) * len(form.dims), self.region))
+    def _anywhere(self, buffer: Any) -> None:
+        memory = self.memory.get(identity(buffer))
+        if memory is not None:
+            form = Form((None,) * len(buffer.ty.shape), self.mask)
+            for kind in (READ, WRITE):
+                self._found.append(Access(memory, kind, form, (0,) * len(form.dims), self.region))
 
-    def _element(self, pointer: Any, kind: str) -> None:
-        """What a pointer to an element stands for, and the reads of its indices."""
-        while type(pointer) is tvm.ir.Call and pointer.op.name == "tirx.cuda.cvta_generic_to_shared":
-            pointer = pointer.args[0]
-        if type(pointer) is tvm.ir.Call and pointer.op.name == "tirx.address_of":
-            load = pointer.args[0]
-            if load.source in self.memory:
-                self._found.append(self._access(self.memory[load.source], kind, load.indices))
-            for index in load.indices:
-                tvm_ffi.structural_walk(index, self._handlers, order="pre")
-        else:
-            tvm_ffi.structural_walk(pointer, self._handlers, order="pre")
+    def _whole_call(self, call: Any) -> Any:
+        for expr in self._call(call):
+            self._expression(expr)
+        return WalkResult.SKIP
 
-    def _call(self, call: Any) -> Any:
+    def _call(self, call: Any) -> list[Any]:
+        """Notes what a call touches through pointers; the operands that are still to be looked at."""
         name = getattr(call.op, "name", "")
         if name == "tirx.call_extern":
             name = call.args[0].value
         kind = _ELEMENT_CALLS.get(name) or (ATOMIC if name.startswith("tl_atomic_") else None)
         if kind is not None:
+            rest: list[Any] = []
             for argument in call.args:
-                self._element(argument, kind)
-            return WalkResult.SKIP
+                rest += self._element(argument, kind)
+            return rest
         if name == "tirx.address_of":
-            load = call.args[0]
-            self._anywhere(load.source, READ, WRITE)
-            for index in load.indices:
-                tvm_ffi.structural_walk(index, self._handlers, order="pre")
-            return WalkResult.SKIP
+            self._anywhere(call.args[0].source)
+            return list(call.args[0].indices)
         if name in ("tirx.tvm_access_ptr", "tirx.buffer_data"):
-            tvm_ffi.structural_walk(call, (tvm.ir.Var, lambda variable: self._anywhere(variable, READ, WRITE)))
-            return WalkResult.SKIP
-        return None
+            tvm_ffi.structural_walk(call, (tvm.ir.Var, self._anywhere))
+            return []
+        return list(call.args)
+
+    def _element(self, argument: Any, kind: str) -> list[Any]:
+        """Notes the element that a pointer is to; the operands that are still to be looked at."""
+        while type(argument) is tvm.ir.Call and argument.op.name == "tirx.cuda.cvta_generic_to_shared":
+            argument = argument.args[0]
+        if type(argument) is not tvm.ir.Call or argument.op.name != "tirx.address_of":
+            return [argument]
+        load = argument.args[0]
+        memory = self.memory.get(identity(load.source))
+        if memory is not None:
+            self._found.append(self._access(memory, kind, load.indices))
+        return list(load.indices)
 
 
+_LEAVES = (tir.IntImm, tir.FloatImm, tvm.ir.Var, tvm.ir.StringImm)
+_BINARY = frozenset(
+    (
+        *(tir.Add, tir.Sub, tir.Mul, tir.Div, tir.Mod, tir.FloorDiv, tir.FloorMod, tir.Min, tir.Max),
+        *(tir.EQ, tir.NE, tir.LT, tir.LE, tir.GT, tir.GE, tir.And, tir.Or),
+        *(tir.BitwiseAnd, tir.BitwiseOr, tir.BitwiseXor, tir.LShift, tir.RShift),
+    )
+)
 # mbarriers: initialising one is a write, waiting and arriving are ordered by the hardware among themselves
 _ELEMENT_CALLS = {
     "tirx.ptx.mbarrier_init": WRITE,

@@ -5,6 +5,10 @@ None for none. A `Sum` is a constant plus coefficients of terms; most index expr
 For two accesses by unknown threads, `Prover.relate` asks whether equal addresses imply equal threads (then program
 order orders them), or whether the addresses always differ. Both are proofs: where nothing is proven the answer is
 "unordered".
+
+Variables are known here by number (`identity`). Numbers below zero stand for two more kinds of things that an index
+may move with: an expression over values that all threads agree on and nothing changes, and a function of the thread
+index that is no sum of digits, known by its values.
 """
 
 from __future__ import annotations
@@ -12,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import tvm
@@ -20,23 +24,13 @@ import tvm_ffi
 from tvm import tirx as tir
 from tvm_ffi import VisitInterrupt
 
-Term = tuple[Any, int, Any]  # (variable, Opaque or ThreadMap; divisor; modulus or None)
+Term = tuple[int, int, Any]  # (variable, divisor, modulus or None)
 Relation = Literal["disjoint", "same thread", "unordered"]
 
 
-@dataclass(frozen=True)
-class Opaque:
-    """An expression over values that all threads agree on and nothing changes, known by its text."""
-
-    text: str
-    variables: frozenset[Any]
-
-
-@dataclass(frozen=True)
-class ThreadMap:
-    """A function of the thread index that is no sum of digits, known by its values."""
-
-    values: bytes  # int64 per thread
+def identity(variable: Any) -> int:
+    """A number for a variable: its address.  Comparing variables of TVM makes an expression, which is slow."""
+    return hash(variable)
 
 
 @dataclass
@@ -47,6 +41,8 @@ class Sum:
     terms: dict[Term, int] = field(default_factory=dict)
 
     def plus(self, other: Sum, factor: int = 1) -> Sum:
+        if not other.terms:
+            return Sum(self.constant + other.constant * factor, self.terms)
         terms = dict(self.terms)
         for term, coefficient in other.terms.items():
             total = terms.get(term, 0) + coefficient * factor
@@ -60,8 +56,7 @@ class Sum:
         return Sum(self.constant * factor, {t: c * factor for t, c in self.terms.items()} if factor else {})
 
 
-@dataclass(frozen=True)
-class Form:
+class Form(NamedTuple):
     """The indices of an access apart from their constants: what many accesses of one kind have in common.
 
     dims: per dimension the terms of its Sum, or None where the index is not known.
@@ -71,43 +66,77 @@ class Form:
 
     dims: tuple[frozenset[tuple[Term, int]] | None, ...]
     mask: int
-    stale: frozenset[Any] = frozenset()
+    stale: frozenset[int] = frozenset()
 
-    def variables(self) -> frozenset[Any]:
-        found: set[Any] = set()
-        for dim in self.dims:
-            for (variable, _, _), _ in dim or ():
-                if isinstance(variable, Opaque):
-                    found |= variable.variables
-                elif not isinstance(variable, ThreadMap):
-                    found.add(variable)
-        return frozenset(found)
+
+class Window(NamedTuple):
+    """The numbers low, low + step, ... up to high; a step of 0 for one number."""
+
+    low: int
+    high: int
+    step: int
+
+    def minus(self, other: Window) -> Window:
+        """All differences of a number of this and one of the other."""
+        return Window(self.low - other.high, self.high - other.low, math.gcd(self.step, other.step))
+
+    def joined(self, other: Window) -> Window:
+        """All numbers of both."""
+        step = math.gcd(math.gcd(self.step, other.step), self.low - other.low)
+        return Window(min(self.low, other.low), max(self.high, other.high), step)
+
+    def holds(self, other: Window) -> bool:
+        """All numbers of the other are among these."""
+        if other.low < self.low or other.high > self.high:
+            return False
+        apart = math.gcd(other.step, other.low - self.low)
+        return apart % self.step == 0 if self.step else apart == 0
 
 
 class Prover:
     """Facts about the variables of one launch, and the proofs over them.
 
-    axes: extent of each thread index variable.
-    ranges: inclusive bounds of variables, where known; filled as loops are entered.
-    bindings: values of bound variables; filled as Binds are met.
+    axes: extent of each thread index variable, x first.
     uniform: says whether all threads agree on a variable.
     """
 
     def __init__(self, axes: Mapping[Any, int], uniform: Any):
-        self.axes = dict(axes)
-        self.ranges: dict[Any, tuple[int | None, int | None]] = {v: (0, n - 1) for v, n in axes.items()}
-        self.bindings: dict[Any, Any] = {}
         self.uniform = uniform
-        self.threads = math.prod(self.axes.values())
-        self.coordinates: dict[Any, np.ndarray] = {}
+        self.threads = math.prod(axes.values())
+        self._ranges: dict[int, tuple[int | None, int | None]] = {}
+        self._bindings: dict[int, Any] = {}
+        self._values: dict[int, np.ndarray] = {}  # per thread, of everything that is a function of the thread index
+        self._opaque: dict[int, frozenset[int]] = {}  # the variables of an expression known by its text
+        self._numbers: dict[Any, int] = {}
         below = 1
-        for variable, extent in self.axes.items():  # x fastest; only which threads are equal matters
-            self.coordinates[variable] = np.arange(self.threads) // below % extent
+        for variable, extent in axes.items():
+            self._ranges[identity(variable)] = (0, extent - 1)
+            self._values[identity(variable)] = np.arange(self.threads) // below % extent
             below *= extent
         self.masks: list[np.ndarray] = [np.ones(self.threads, bool)]
         self._mask_keys = {self.masks[0].tobytes(): 0}
-        self._parsed: dict[Any, Sum | None] = {}
+        self._parsed: dict[int, Sum | None] = {}
         self._one_owner: dict[Any, bool] = {}
+
+    def enter(self, variable: Any, low: int | None, high: int | None) -> None:
+        """A loop variable with its inclusive bounds, where known."""
+        self._ranges[identity(variable)] = (low, high)
+
+    def bind(self, variable: Any, value: Any) -> None:
+        """A variable that stands for an expression."""
+        self._bindings[identity(variable)] = value
+        self._parsed.pop(identity(variable), None)
+
+    def variables(self, form: Form) -> frozenset[int]:
+        """What the indices move with, threads apart."""
+        found: set[int] = set()
+        for dim in form.dims:
+            for (variable, _, _), _ in dim or ():
+                if variable in self._opaque:
+                    found |= self._opaque[variable]
+                elif variable not in self._values:
+                    found.add(variable)
+        return frozenset(found)
 
     # ---- expressions ----
 
@@ -140,53 +169,54 @@ class Prover:
         elif kind is tir.Cast:
             return self.parse(expr.value)
         values = self._evaluate(expr)
-        return self._opaque(expr) if values is None else self._thread_map(values)
-
-    def _thread_map(self, values: Any) -> Sum:
-        values = np.broadcast_to(np.asarray(values, np.int64), (self.threads,))
-        name = ThreadMap(values.tobytes())
-        self.coordinates[name] = values
-        self.ranges[name] = (int(values.min()), int(values.max()))
-        return Sum(0, {(name, 1, None): 1})
+        return self._expression(expr) if values is None else self._thread_map(values)
 
     def _variable(self, variable: Any) -> Sum | None:
-        if variable not in self.bindings:
-            return Sum(0, {(variable, 1, None): 1})
-        if variable not in self._parsed:
-            value = self.parse(self.bindings[variable])
+        number = identity(variable)
+        if number not in self._bindings:
+            return Sum(0, {(number, 1, None): 1})
+        if number not in self._parsed:
+            value = self.parse(self._bindings[number])
             if value is None and self.uniform(variable):
-                value = Sum(0, {(variable, 1, None): 1})
-            self._parsed[variable] = value
-        return self._parsed[variable]
+                value = Sum(0, {(number, 1, None): 1})
+            self._parsed[number] = value
+        return self._parsed[number]
 
-    def bind(self, variable: Any, value: Any) -> None:
-        self.bindings[variable] = value
-        self._parsed.pop(variable, None)
+    def _named(self, key: Any) -> int:
+        return self._numbers.setdefault(key, -1 - len(self._numbers))
 
-    def _opaque(self, expr: Any) -> Sum | None:
-        variables: set[Any] = set()
+    def _thread_map(self, values: Any) -> Sum:
+        """A function of the thread index."""
+        values = np.broadcast_to(np.asarray(values, np.int64), (self.threads,))
+        number = self._named(values.tobytes())
+        self._values[number] = values
+        self._ranges[number] = (int(values.min()), int(values.max()))
+        return Sum(0, {(number, 1, None): 1})
+
+    def _expression(self, expr: Any) -> Sum | None:
+        """Something that nothing in the launch changes, known by its text; None for anything else."""
+        if type(expr) is tvm.ir.Call and getattr(expr.op, "name", "") == "tirx.call_extern":
+            return None
+        variables: set[int] = set()
 
         def visit(variable: Any) -> Any:
             known = self._variable(variable)
-            if known is None or any(self._on_threads(term[0]) for term in known.terms):
+            if known is None or any(term[0] in self._values for term in known.terms):
                 return VisitInterrupt(variable)
-            variables.add(variable)
+            variables.add(identity(variable))
             return None
 
         stop = [(tvm.ir.TensorLoad, VisitInterrupt), (tvm.ir.Var, visit)]
-        if type(expr) is tvm.ir.Call and getattr(expr.op, "name", "") == "tirx.call_extern":
-            return None
         if isinstance(tvm_ffi.structural_walk(expr, stop, order="pre"), VisitInterrupt):
             return None
-        return Sum(0, {(Opaque(str(expr), frozenset(variables)), 1, None): 1})
-
-    def _on_threads(self, variable: Any) -> bool:
-        return isinstance(variable, ThreadMap) or variable in self.axes
+        number = self._named((str(expr), frozenset(variables)))
+        self._opaque[number] = frozenset(variables)
+        return Sum(0, {(number, 1, None): 1})
 
     def bounds(self, term: Term) -> tuple[int | None, int | None]:
         """Inclusive range of a term."""
         variable, divisor, modulus = term
-        low, high = self.ranges.get(variable, (None, None))
+        low, high = self._ranges.get(variable, (None, None))
         if divisor > 1:
             low = None if low is None else low // divisor
             high = None if high is None else high // divisor
@@ -282,9 +312,10 @@ class Prover:
         if kind is tir.IntImm:
             return int(expr.value)
         if kind is tvm.ir.Var:
-            if expr in self.coordinates:
-                return self.coordinates[expr]
-            return self._evaluate(self.bindings[expr]) if expr in self.bindings else None
+            number = identity(expr)
+            if number in self._values:
+                return self._values[number]
+            return self._evaluate(self._bindings[number]) if number in self._bindings else None
         if kind is tir.Cast:
             return self._evaluate(expr.value) if str(expr.ty.dtype) in ("int32", "int64", "bool") else None
         operator = _OPERATORS.get(kind)
@@ -308,10 +339,10 @@ class Prover:
 
     # ---- proofs ----
 
-    def relate(self, a: Form, b: Form, offsets: tuple[tuple[int, int], ...]) -> Relation:
+    def relate(self, a: Form, b: Form, offsets: tuple[Window, ...]) -> Relation:
         """What holds for two accesses of one buffer by any two threads at addresses that might be equal.
 
-        offsets: per dimension the range of (constant of a) - (constant of b).
+        offsets: per dimension what (constant of a) - (constant of b) may be.
         """
         found: set[Term] = set()
         for dim_a, dim_b, offset in zip(a.dims, b.dims, offsets):
@@ -330,19 +361,20 @@ class Prover:
         b: dict[Term, int],
         stale_a: Any,
         stale_b: Any,
-        offset: tuple[int, int],
+        offset: Window,
         found: set[Term],
     ) -> bool:
         """Solve a - b = 0 for one dimension.
 
         True when it has no solution; the thread digits that must be equal in every solution are added to `found`.
         """
-        constant = offset[0]
+        constant = offset.low
         step = 0  # gcd of all coefficients
         unknowns: list[tuple[int, float, float, Term | None]] = []  # |coefficient|, range of the product, thread digit
-        if offset[1] > offset[0]:
-            unknowns.append((1, 0, offset[1] - offset[0], None))
-            step = 1
+        if offset.high > offset.low:
+            step = offset.step
+            constant = (offset.low + step // 2) % step - step // 2  # as near to zero as the grid allows
+            unknowns.append((step, offset.low - constant, offset.high - constant, None))
 
         def unknown(coefficient: int, low: float, high: float, digit: Term | None = None) -> None:
             nonlocal step
@@ -355,8 +387,8 @@ class Prover:
             variable, (least, most) = term[0], self.bounds(term)
             low = -math.inf if least is None else least
             high = math.inf if most is None else most
-            on_threads = self._on_threads(variable)
-            if on_threads or _stale(variable, stale_a) or _stale(variable, stale_b):
+            on_threads = variable in self._values
+            if on_threads or self._stale(variable, stale_a) or self._stale(variable, stale_b):
                 if left == right:
                     unknown(left, low - high, high - low, term if on_threads else None)
                 else:
@@ -375,9 +407,11 @@ class Prover:
             rests.append((rests[-1][0] + low, rests[-1][1] + high))
         if rests[-1][0] > 0 or rests[-1][1] < 0:
             return True
-        for (coefficient, _, _, digit), (low, high) in zip(reversed(unknowns), reversed(rests[:-1])):
+        for (coefficient, smallest, largest, digit), (low, high) in zip(reversed(unknowns), reversed(rests[:-1])):
             if low <= -coefficient or high >= coefficient:
                 return False
+            if smallest > 0 or largest < 0:
+                return True
             if digit is not None:
                 found.add(digit)
         return constant != 0
@@ -385,8 +419,8 @@ class Prover:
     def _determined(self, digits: set[Term], mask_a: int, mask_b: int) -> bool:
         """Whether a thread of mask a and one of mask b that agree in the digits are one thread."""
         key = np.zeros(self.threads, np.int64)
-        for variable, divisor, modulus in sorted(digits, key=str):
-            value = self.coordinates[variable] // divisor
+        for variable, divisor, modulus in sorted(digits, key=repr):
+            value = self._values[variable] // divisor
             value = value if modulus is None else value % modulus
             _, value = np.unique(value, return_inverse=True)
             key = np.unique(key * (int(value.max()) + 1) + value, return_inverse=True)[1]
@@ -397,11 +431,10 @@ class Prover:
         count_same = np.bincount(key[in_a & in_b], minlength=size)
         return bool(np.all((count_a == 1)[both] & (count_b == 1)[both] & (count_same == 1)[both]))
 
-
-def _stale(variable: Any, stale: frozenset[Any]) -> bool:
-    if isinstance(variable, ThreadMap):
-        return False
-    return not stale.isdisjoint(variable.variables) if isinstance(variable, Opaque) else variable in stale
+    def _stale(self, variable: int, stale: frozenset[int]) -> bool:
+        if not stale:
+            return False
+        return not stale.isdisjoint(self._opaque[variable]) if variable in self._opaque else variable in stale
 
 
 _OPERATORS = {

@@ -18,6 +18,7 @@ different turns cannot be cut: TL210.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,7 +29,7 @@ from tvm import tirx as tir
 from tilelang_nb.source import catalogue as say
 
 from .accesses import WRITE, Access, AccessReader, Conflict, Conflicts, Memory, Pending
-from .addresses import Prover
+from .addresses import Prover, identity
 from .barrier_placement import Branch, Chain, Loop, Piece, Scope, Summary, place
 from .context import LaunchContext
 from .rewrite import has, map_children, scope
@@ -84,9 +85,9 @@ def tracked_memory(func: tir.PrimFunc) -> dict[Any, Memory]:
     """
     memory: dict[Any, Memory] = {}
     sources: dict[Any, Any] = {}
-    stores: dict[Any, int] = {}
-    used: list[Any] = []  # buffers that are read, or touched through a pointer
-    pointers: set[Any] = set()
+    buffers: dict[int, Any] = {}
+    stores: Counter[int] = Counter()
+    used: set[int] = set()  # read, or touched through a pointer
 
     def declared(node: Any) -> None:
         buffer = node.buffer
@@ -101,19 +102,30 @@ def tracked_memory(func: tir.PrimFunc) -> dict[Any, Memory]:
         else:
             sources[buffer] = view_source(node)
 
+    def number(buffer: Any) -> int:
+        key = identity(buffer)
+        if key not in buffers:
+            buffers[key] = buffer
+        return key
+
     def stored(node: Any) -> None:
-        stores[node.buffer] = stores.get(node.buffer, 0) + 1
+        stores[number(node.buffer)] += 1
+
+    def pointed(variable: Any) -> None:
+        if isinstance(variable.ty, tir.BufferType):
+            stores[number(variable)] += 1
+            used.add(identity(variable))
 
     def called(call: Any) -> None:
         if getattr(call.op, "name", "") in ("tirx.address_of", "tirx.buffer_data", "tirx.tvm_access_ptr"):
-            tvm_ffi.structural_walk(call, (tvm.ir.Var, pointers.add))
+            tvm_ffi.structural_walk(call, (tvm.ir.Var, pointed))
 
     tvm_ffi.structural_walk(
         func.body,
         [
             ((tir.AllocBuffer, tir.DeclBuffer), declared),
             (tir.BufferStore, stored),
-            (tvm.ir.TensorLoad, lambda load: used.append(load.source)),
+            (tvm.ir.TensorLoad, lambda load: used.add(number(load.source))),
             (tvm.ir.Call, called),
         ],
     )
@@ -124,31 +136,30 @@ def tracked_memory(func: tir.PrimFunc) -> dict[Any, Memory]:
         owner = root(view, sources)
         if owner in memory:
             memory[view] = Memory(owner, 0, 1, view, view.name, True)
-    written = {b for b in {*stores, *pointers} if isinstance(b.ty, tir.BufferType) and scope(b) == "global"}
-    owners = {root(buffer, sources) for buffer in written}
-    family = {b: root(b, sources) for b in {*written, *used, *sources} if root(b, sources) in owners}
-    touched: dict[Any, int] = dict.fromkeys(owners, 0)
-    for buffer, owner in family.items():
-        touched[owner] += stores.get(buffer, 0) + 2 * (buffer in pointers)
-    for buffer in set(used):
-        if buffer in family:
-            touched[family[buffer]] += 2
-    single = {owner for owner, count in touched.items() if count == 1}
-    alone = single - _stored_in_order(func.body, family) if single else single
-    for buffer, owner in family.items():
-        if owner not in alone:
-            memory[buffer] = Memory(owner, 0, 1, buffer, buffer.name, False)
+    family: dict[int, list[int]] = {}  # global buffers by the one that owns the memory
+    for key, buffer in buffers.items():
+        if scope(buffer) == "global":
+            family.setdefault(identity(root(buffer, sources)), []).append(key)
+    for owner, members in family.items():
+        count = sum(stores[key] for key in members)
+        if count == 0:
+            continue
+        # one store, outside of loops that have an order, cannot conflict with itself
+        if count > 1 or not used.isdisjoint(members) or _stored_in_order(func.body, set(members)):
+            for key in members:
+                buffer = buffers[key]
+                memory[buffer] = Memory(owner, 0, 1, key, buffer.name, False)
     return memory
 
 
-def _stored_in_order(body: tir.Stmt, family: dict[Any, Any]) -> set[Any]:
-    """Buffers stored to in loops whose turns follow each other: a second turn may store to the same place."""
-    found: set[Any] = set()
+def _stored_in_order(body: tir.Stmt, buffers: set[int]) -> bool:
+    """A store to one of the buffers is in a loop whose turns follow each other: the next may store there again."""
+    found = False
 
     def visit(node: Any, ordered: bool) -> Any:
+        nonlocal found
         if isinstance(node, tir.BufferStore):
-            if ordered and node.buffer in family:
-                found.add(family[node.buffer])
+            found = found or (ordered and identity(node.buffer) in buffers)
             return node
         if isinstance(node, tir.For):
             ordered = ordered or not (node.annotations and PARALLEL in node.annotations)
@@ -167,9 +178,9 @@ class _Builder:
     memory: dict[Any, Memory]
     uniformity: Uniformity
     launch: LaunchContext
-    bound: list[set[Any]] = field(default_factory=lambda: [set()])  # variables bound in the scopes being built
+    bound: list[set[int]] = field(default_factory=lambda: [set()])  # variables bound in the scopes being built
     guards: int = 0  # divergent branches around the statement being built
-    guarded: set[Any] = field(default_factory=set)  # variables bound under them
+    guarded: set[int] = field(default_factory=set)  # variables bound under them
     scope: Scope = field(default_factory=Scope)
     signals: bool = False  # the launch uses mbarriers
 
@@ -214,9 +225,9 @@ class _Builder:
         elif kind is tir.Bind:
             accesses = self.reader.reads(node.value)
             self.prover.bind(node.var, node.value)
-            self.bound[-1].add(node.var)
+            self.bound[-1].add(identity(node.var))
             if self.guards:
-                self.guarded.add(node.var)
+                self.guarded.add(identity(node.var))
             pieces.append(self._leaf(node, accesses, _is_barrier(node.value, self.scope.count or self.launch.threads)))
         elif kind is tir.Evaluate:
             accesses = self.reader.reads(node.value)
@@ -233,53 +244,52 @@ class _Builder:
         return Piece(node, pending, pending)
 
     def _store(self, node: tir.BufferStore, pieces: list[Piece]) -> None:
-        reads = self.reader.reads(node.value, *node.indices)
-        writes = self.reader.store(node)
-        if reads and writes and writes[0].memory is not None and self._own_element(writes[0]):
+        indices = list(node.indices)
+        reads, writes = self.reader.reads(node.value, *indices), self.reader.write(node.buffer, indices)
+        if reads and writes and self._own_element(writes[0]):
             conflict = self.conflicts.between(Pending(reads), Pending(writes))
             if conflict is not None:
                 # `s[t] = s[63 - t]`: all threads read before any writes
                 value = tir.Var(self.launch.fresh("value"), node.value.ty)
                 pieces.append(self._leaf(tir.Bind(value, node.value, node.span), reads))
-                self.bound[-1].add(value)
+                self.bound[-1].add(identity(value))
                 if self.guards:
-                    self.guarded.add(value)
-                node = tir.BufferStore(node.buffer, value, node.indices, node.span)
-                pieces.append(self._leaf(node, self.reader.reads(*node.indices) + writes))
+                    self.guarded.add(identity(value))
+                node = tir.BufferStore(node.buffer, value, indices, node.span)
+                pieces.append(self._leaf(node, self.reader.reads(*indices) + writes))
                 return
         pieces.append(self._leaf(node, reads + writes))
 
     def _own_element(self, write: Access) -> bool:
         """Every thread writes elements of its own: no two threads store to one place."""
-        zero = ((0, 0),) * len(write.offsets)
-        return self.prover.relate(write.form, write.form, zero) == "same thread"
+        return self.conflicts.own_elements(write.form)
 
     def _for(self, node: tir.For) -> Piece:
         reads = Pending(self.reader.reads(node.min, node.extent))
         low, extent = node.min, node.extent
         known = type(low) is tir.IntImm
         high = int(low.value) + int(extent.value) - 1 if known and type(extent) is tir.IntImm else None
-        self.prover.ranges[node.loop_var] = (int(low.value) if known else None, high)
-        self.bound.append({node.loop_var})
+        self.prover.enter(node.loop_var, int(low.value) if known else None, high)
+        self.bound.append({identity(node.loop_var)})
         chain = self.chain(node.body)
         bound = self.bound.pop()
         self.bound[-1] |= bound
         ordered = not (node.annotations and PARALLEL in node.annotations) and int(node.kind) != tir.ForKind.VECTORIZED
         if not ordered:
-            everything = _everything(chain).stale(bound)
+            everything = _everything(chain).stale(bound, self.prover)
             everything.add(reads)
             return Piece(node, everything, everything)
         summary = self._turns(chain, Pending(), bound)
         entry, exit_ = reads.copy(), reads.copy()
-        entry.add(summary.entry.stale(bound))
-        exit_.add(summary.exit.stale(bound))
+        entry.add(summary.entry.stale(bound, self.prover))
+        exit_.add(summary.exit.stale(bound, self.prover))
         piece = Piece(node, entry, exit_)
         if type(extent) is tir.IntImm and int(extent.value) > 0 and summary.jump is None:
             piece.through = summary.through  # at least one turn
         if chain.has_barriers:
             piece.inner = self._loop_with_barriers(node, chain, [node.min, node.extent])
             if piece.inner is None:
-                everything = _everything(chain).stale(bound)
+                everything = _everything(chain).stale(bound, self.prover)
                 piece.entry, piece.exit, piece.through = everything, everything, True
         return piece
 
@@ -296,18 +306,18 @@ class _Builder:
             if summary.jump is not None:
                 self._report(again, node.span, "`break` or `continue` leaves it before the threads have waited")
         entry, exit_ = condition.copy(), condition.copy()
-        entry.add(summary.entry.stale(bound))
-        exit_.add(summary.exit.stale(bound))
+        entry.add(summary.entry.stale(bound, self.prover))
+        exit_.add(summary.exit.stale(bound, self.prover))
         piece = Piece(node, entry, exit_)
         if chain.has_barriers:
             piece.inner = self._loop_with_barriers(node, chain, [node.condition])
             if piece.inner is None:
-                everything = _everything(chain).stale(bound)
+                everything = _everything(chain).stale(bound, self.prover)
                 everything.add(condition)
                 piece.entry, piece.exit = everything, everything
         return piece
 
-    def _turns(self, chain: Chain, before: Pending, bound: set[Any]) -> Summary:
+    def _turns(self, chain: Chain, before: Pending, bound: set[int]) -> Summary:
         """Places the barriers of a loop body, also for what an earlier turn leaves; what the loop leaves outside."""
         while True:
             count = len(chain.before)
@@ -315,7 +325,7 @@ class _Builder:
             summary = self.walk(chain, left)
             carried = summary.exit if summary.jump is None else _joined(summary.exit, summary.jump)
             again = before.copy()
-            again.add(carried.stale(bound))
+            again.add(carried.stale(bound, self.prover))
             self.walk(chain, again)
             if len(chain.before) == count:
                 break
@@ -419,8 +429,8 @@ class _Builder:
         return None
 
     def _known_outside(self, expr: Any) -> bool:
-        variables: list[Any] = []
-        tvm_ffi.structural_walk(expr, (tvm.ir.Var, variables.append))
+        variables: list[int] = []
+        tvm_ffi.structural_walk(expr, (tvm.ir.Var, lambda variable: variables.append(identity(variable))))
         return self.guarded.isdisjoint(variables)
 
     def _report(self, conflict: Conflict, span: Any, reason: str) -> None:
