@@ -107,7 +107,7 @@ def store_place(walker: Any, target: ast.expr, base: Any, index: Any, box: list[
 
 
 def augmented(walker: Any, node: ast.AugAssign) -> None:
-    """Python's order: the old value is read first, then the operand; lists and sets change in place, so aliases see it."""
+    """Python's order: the old value is read first, then the operand.  Lists change in place: aliases see it."""
     apply, target = IN_PLACE[type(node.op)], node.target
     base = index = None
     if isinstance(target, ast.Name):

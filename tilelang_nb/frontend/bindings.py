@@ -30,6 +30,10 @@ def is_number(value: Any) -> bool:
     return isinstance(value, (Value, bool, int, float))
 
 
+def is_bound(binding: Any) -> bool:
+    return binding is not None and binding is not POISON and not isinstance(binding, Gone)
+
+
 def dtype_of_kind(kind: Kind, value: Any = 0) -> str:
     return strong(kind[1], value) if isinstance(kind, tuple) else kind
 
@@ -100,23 +104,44 @@ class Bindings:
         return state
 
     def declare_before(self, node: ast.AST, names: tuple[str, ...]) -> None:
-        """Scalars whose site is the branch or loop `node`: they begin with what the name holds now, if anything."""
+        """Scalars whose site is the branch or loop `node`, of names that are bound: they begin with what the name holds."""
         for name in names:
             site = self.frame.site(name, node)
             if site not in self.promoted or self.scope.host:
                 continue
             binding = self.frame.binding(name)
-            if isinstance(binding, Mutable):
+            if isinstance(binding, Mutable) or not is_bound(binding):
                 continue
-            box: list[Any] = []
-            if binding is not None and binding is not POISON and not isinstance(binding, Gone):
-                box.append(self.frame.names[name])
-                if not is_number(box[0]):
-                    continue
-            self.note_rebound(name, node)
-            state = self.declare(name, site)
-            if box:
-                self.store_scalar(state, name, box, node)
+            box = [self.frame.names[name]]
+            if is_number(box[0]):
+                self.note_rebound(name, node)
+                self.store_scalar(self.declare(name, site), name, box, node)
+
+    def joined_after(self, node: ast.AST, names: tuple[str, ...]) -> dict[str, Mutable]:
+        """Scalars for names that are unbound before the branch `node` and bound on every path through it.
+
+        The name stays unbound in the branches until they bind it; each stores what it has at its end.
+        """
+        scalars = {}
+        for name in names:
+            site = self.frame.site(name, node)
+            before = self.frame.binding(name)
+            if site in self.promoted and not self.scope.host and not isinstance(before, Mutable) and not is_bound(before):
+                scalars[name] = self.declare(name, site)
+                self.frame.set(name, before)
+        return scalars
+
+    def store_joined(self, scalars: dict[str, Mutable], node: ast.AST) -> None:
+        """The end of a branch: store what the names hold; one that is unbound here is no scalar after the branch."""
+        for name in list(scalars):
+            if not is_bound(self.frame.binding(name)):
+                del scalars[name]
+                continue
+            box = [self.frame.names[name]]
+            if is_number(box[0]):
+                self.store_scalar(scalars[name], name, box, node)
+            else:
+                del scalars[name]
 
     def store_scalar(self, state: Mutable, name: str, box: list[Any], node: ast.AST) -> None:
         value = box.pop()

@@ -12,7 +12,7 @@ from ..source import catalogue as say
 from ..source.diagnostic import Refusal
 from .control import ReturnValue
 from .locate import MARK
-from .merge import merge_branches, merge_host_branches
+from .merge import merge, merge_branches, merge_host_branches
 from .names import bound_names
 
 
@@ -29,12 +29,15 @@ def if_statement(walker: Any, node: ast.If) -> None:
     if walker.scope.host:
         host_if(walker, node, condition)
         return
-    walker.declare_before(node, bound_names(*node.body, *node.orelse))
+    names = bound_names(*node.body, *node.orelse)
+    walker.declare_before(node, names)
+    joined = walker.joined_after(node, names)
     builder = walker.builder
     test, span = condition.use(), builder.span
     condition = None
     then = walker.open("if", node)
     walker.suite(node.body)
+    end_branch(walker, joined, node)
     then_body = walker.close()
     if then.terminated and node.orelse:  # what follows a `break` is the other branch: its bindings belong to this scope
         builder.append_at(tir.IfThenElse(test, then_body, None, span), span)
@@ -43,11 +46,20 @@ def if_statement(walker: Any, node: ast.If) -> None:
         return
     other = walker.open("if", node)
     walker.suite(node.orelse)
+    end_branch(walker, joined, node)
     other_body = walker.close()
     builder.append_at(tir.IfThenElse(test, then_body, other_body if node.orelse else None, span), span)
     merge_branches(walker, [then, other], node)
+    for name, scalar in joined.items():
+        merge(walker, (walker.frame, name), scalar)
     if then.terminated and other.terminated:
         walker.scope.terminated = True
+
+
+def end_branch(walker: Any, joined: dict[str, Any], node: ast.If) -> None:
+    if joined and not walker.scope.terminated:
+        walker.builder.at(node, walker.frame.text)
+        walker.store_joined(joined, node)
 
 
 def host_if(walker: Any, node: ast.If, condition: Value) -> None:

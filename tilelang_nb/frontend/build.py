@@ -37,7 +37,10 @@ class Built:
 def build_kernel(
     definition: Definition, annotations: Mapping[str, Any], outer: Outer, evaluate: Callable[[str], Any], limits: Limits
 ) -> Built:
-    """Build a kernel.  annotations: of its parameters; `evaluate` resolves postponed ones.  Never raises for a mistake."""
+    """Build a kernel; never raises for a mistake.
+
+    annotations: of its parameters; `evaluate` resolves postponed ones.
+    """
     text = definition.text
     parameters, wrong = read_parameters(definition.node, annotations, evaluate)
     if wrong:

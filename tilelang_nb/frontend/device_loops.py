@@ -180,7 +180,7 @@ def kept(walker: Any, bound: Any) -> Any:
 
 
 def bound_loop(walker: Any, node: ast.For, spec: DeviceLoop) -> None:
-    """`T.thread_binding`: the variable is the index along a thread axis of the launch; outside a launch it makes one."""
+    """`T.thread_binding`: the variable is the index along a thread axis of the launch; outside of one it makes it."""
     builder = walker.builder
     (target,) = _targets(node, spec)
     start, stop, _ = spec.dims[0]

@@ -90,7 +90,8 @@ COMPARISONS = {
     ast.IsNot: "is not",
 }
 _WITHOUT_PROTOCOL = (ast.In, ast.NotIn, ast.Is, ast.IsNot)
-_NO_ARGUMENTS = {"posonlyargs": [], "args": [], "vararg": None, "kwonlyargs": [], "kw_defaults": [], "kwarg": None, "defaults": []}
+_NO_ARGUMENTS: dict[str, Any] = {"vararg": None, "kwarg": None}
+_NO_ARGUMENTS |= {name: [] for name in ("posonlyargs", "args", "kwonlyargs", "kw_defaults", "defaults")}
 
 
 class _Rewriter:

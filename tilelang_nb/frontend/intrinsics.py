@@ -66,7 +66,10 @@ class Intrinsics:
 
     # -- calls -----------------------------------------------------------------------------------------------------
     def call(self, names: Any, function: Any, /, *args: Any, **kwargs: Any) -> Any:
-        """`function(*args, **kwargs)`.  names: which arguments are plain names, ((positional), ((keyword, name), ...))."""
+        """`function(*args, **kwargs)`.
+
+        names: which arguments are plain names: a name or None per positional one, and (keyword, name) pairs.
+        """
         special = self._table.get(id(function))
         if special is not None:
             self.argument_names = names[0] if names else ()

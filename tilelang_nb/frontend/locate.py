@@ -53,7 +53,10 @@ def frames(traceback: TracebackType | None) -> Iterator[TracebackType]:
 
 
 def instruction_place(traceback: TracebackType, text: Text) -> Span | None:
-    """The range of the instruction that a frame stopped at; None without positions (`-X no_debug_ranges`, Python 3.10)."""
+    """The range of the instruction that a frame stopped at.
+
+    None without positions: Python 3.10, and `-X no_debug_ranges`.
+    """
     code = traceback.tb_frame.f_code
     if not hasattr(code, "co_positions"):
         return None
@@ -109,15 +112,14 @@ def is_internal(traceback: TracebackType | None) -> bool:
 
     Operators and operations may raise TypeError and the like on objects of the user: those are the user's.
     """
-    last = None
-    for last in frames(traceback):
-        pass
-    if last is None:
+    names = [frame.tb_frame.f_code.co_filename for frame in frames(traceback)]
+    if not names:
         return False
-    filename = last.tb_frame.f_code.co_filename
-    if filename.startswith(_LIBRARIES):
+    if names[-1].startswith(_LIBRARIES):
         return True
-    return filename.startswith(PACKAGE + "frontend") and not filename.endswith("intrinsics.py")
+    return names[-1].startswith(PACKAGE + "frontend") and not names[-1].endswith(
+        ("intrinsics.py", "builtin_functions.py")
+    )
 
 
 def internal_error(error: BaseException) -> Message:

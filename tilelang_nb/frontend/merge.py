@@ -121,7 +121,7 @@ def _carry(walker: Any, scope: Scope, name: str, plain: Plain, new: Any, node: A
 
 
 def declaring_site(binding: Any, meeting: Any) -> Any:
-    """Where a scalar for a name begins: at its binding, or where the bindings meet if that stands outside every launch."""
+    """Where a scalar for a name begins: at its binding, or where the bindings meet if that is outside every launch."""
     if isinstance(binding, Hidden):
         binding = binding.outside
     if isinstance(binding, Plain):

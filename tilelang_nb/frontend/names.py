@@ -55,7 +55,10 @@ class Mutable:
 
 @dataclass(eq=False)
 class Hidden:
-    """outside: the binding before the loops; a Mutable only for `T.Parallel`.  scopes: the open loops that may re-bind it."""
+    """outside: the binding before the loops; a Mutable only for `T.Parallel`.
+
+    scopes: the open loops that may re-bind it.
+    """
 
     outside: Plain | Mutable
     scopes: list[Scope]
@@ -91,7 +94,7 @@ Binding = Plain | Mutable | Hidden | Conflict | Gone | Poison
 
 
 class Namespace(dict):
-    """Globals of compiled expressions.  Because this is a subclass of dict, CPython asks `__missing__` for absent names."""
+    """Globals of compiled expressions: CPython asks `__missing__` of a subclass of dict for absent names."""
 
     __slots__ = ("frame",)
     frame: Frame

@@ -29,7 +29,10 @@ class Turn:
 
 @dataclass
 class Node:
-    """line: where the loop or call stands.  label: the target or the macro's name.  definition_line: of a macro, else 0."""
+    """line: where the loop or call stands.  label: the target or the macro's name.
+
+    definition_line: of a macro, else 0.
+    """
 
     kind: NodeKind
     line: int

@@ -109,7 +109,7 @@ class Walker(Bindings):
         except (Poisoned, ReturnValue, Leave, KeyboardInterrupt):
             raise
         except Refusal as refusal:
-            raise self.located(refusal, node, code)
+            raise self.located(refusal, node, code) from None
         except RecursionError:
             raise Refusal(too_deep("a call"), node) from None
         except BaseException as error:  # whatever the user's compile-time code raises, SystemExit included
@@ -258,7 +258,10 @@ class Walker(Bindings):
         return scope
 
     def close(self) -> Any:
-        """Leave the scope: names get back what they held before; the body.  `scope.final` keeps what they held inside."""
+        """Leave the scope; its statements.
+
+        Names get back what they held before; `scope.final` keeps what they held inside.
+        """
         scope = self.scope
         self.check_contents(scope)
         body = self.builder.close() if scope.kind != "host-if" else None

@@ -1,0 +1,228 @@
+"""Random kernels over re-bound names, nested run-time and compile-time control flow, and the same text as CPython runs it."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+MACROS = '''@T.macro
+def clip(v, low):
+    r = v
+    if v < low:
+        r = low
+    w = r
+    return w + low
+
+@T.macro
+def total(buf, count):
+    s = 0
+    for i in range(count):
+        if buf[i] > 3:
+            s += 2
+            continue
+        s += buf[i]
+    return s
+
+@T.macro
+def climb(v, depth):
+    if depth == 0:
+        return v
+    return climb((v + depth) % 13, depth - 1)
+
+'''
+HEAD = (
+    "import tilelang.language as T\n"
+    + MACROS
+    + '''@T.prim_func
+def k(a: T.Tensor((8,), "int32"), out: T.Tensor((8,), "int32"), n: T.int32, m: T.int32):
+    with T.Kernel(1, threads=1):
+'''
+)
+
+
+class RandomKernel:
+    """The body of a kernel from a seed.  unbound: how likely a name is left without a first binding."""
+
+    def __init__(self, seed: int, unbound: float = 0.06):
+        self.random, self.unbound = random.Random(seed), unbound
+        self.lines: list[str] = []
+        self.names = ["x", "y", "z"]
+        self.loops: list[tuple[str, str]] = []
+        self.number = 0
+
+    def pick(self, *items: Any) -> Any:
+        return self.random.choice(items)
+
+    def fresh(self, stem: str) -> str:
+        self.number += 1
+        return f"{stem}{self.number}"
+
+    def operand(self) -> str:
+        elements = [f"a[{self.random.randrange(8)}]", f"out[{self.random.randrange(4)}]"]
+        return self.pick("n", "m", "1", "2", "3", *elements, *self.names, *self.names, *(v for v, _ in self.loops))
+
+    def expression(self) -> str:
+        p, q, r = self.operand(), self.operand(), self.operand()
+        return self.pick(
+            p,
+            f"({p} + {q}) % 31",
+            f"({p} * {q} - {r}) % 17",
+            f"({p} if {q} > {r} else {r})",
+            f"max({p}, {q})",
+            f"min({p}, {q}, {r})",
+            f"abs({p} - {q})",
+            f"sum(v * {p} for v in (1, 2)) % 23",
+            f"sum([v + {p} for v in range(3) if v != 1]) % 23",
+            f"clip({p}, {q})",
+            f"total(a, {p} % 5)",
+            f"climb({p}, 2)",
+            f"[{p}, {q}][{self.random.randrange(2)}]",
+            f"({p} and {q})",
+            f"({p} or {q})",
+            f"{{0: {p}, 1: {q}}}[{self.random.randrange(2)}]",
+            f"({p} // 3 - {q} % 4)",
+            f"(-{p} // 3 + -{q} % 4)",
+            f"(lambda v: v + {p})({q}) % 19",
+            f"int({p} > {q})",
+            f"(({p} & 7) << 1 | ({q} & 3)) ^ 5",
+        )
+
+    def condition(self) -> str:
+        p, q, r = self.operand(), self.operand(), self.operand()
+        return self.pick(
+            f"{p} > {q}",
+            f"{p} == {q}",
+            f"{p} < {q} < {r}",
+            f"{p} % 2 == 0 and {q} > 1",
+            f"{p} > 2 or {q} == {r}",
+            f"not {p} > {r}",
+            f"{p} in (1, {q})",
+            f"{p} not in [2, {q}]",
+            f"{p} % 3",
+            f"any(v > {p} for v in (1, {q}))",
+        )
+
+    def put(self, indent: int, text: str) -> None:
+        self.lines.append("    " * indent + text)
+
+    def block(self, indent: int, depth: int) -> None:
+        for _ in range(self.random.randrange(1, 4)):
+            self.statement(indent, depth)
+
+    def statement(self, indent: int, depth: int) -> None:
+        simple = ["bind", "bind", "bind", "augment", "store", "pair", "leave", "walrus"]
+        nested = ["if", "if", "range", "tuple", "list", "while", "unroll", "enumerate", "match"]
+        kind = self.pick(*simple, *(nested if depth < 3 else []))
+        getattr(self, "put_" + kind)(indent, depth)
+
+    def put_bind(self, indent: int, depth: int) -> None:
+        self.put(indent, f"{self.pick(*self.names)} = {self.expression()}")
+
+    def put_augment(self, indent: int, depth: int) -> None:
+        name = self.pick(*self.names)
+        self.put(indent, f"{name} {self.pick('+', '-', '*', '|', '^')}= {self.operand()}")
+        self.put(indent, f"{name} %= 29")
+
+    def put_store(self, indent: int, depth: int) -> None:
+        place = f"out[{self.random.randrange(8)}]"
+        if self.random.random() < 0.3:
+            self.put(indent, f"{place} += {self.operand()}")
+            self.put(indent, f"{place} %= 37")
+        else:
+            self.put(indent, f"{place} = {self.expression()}")
+
+    def put_pair(self, indent: int, depth: int) -> None:
+        first, second = self.random.sample(self.names, 2)
+        self.put(indent, f"{first}, {second} = {self.operand()}, {self.operand()}")
+
+    def put_walrus(self, indent: int, depth: int) -> None:
+        name = self.pick(*self.names)
+        self.put(indent, f"out[{self.random.randrange(8)}] = ({name} := {self.expression()}) % 7")
+
+    def put_leave(self, indent: int, depth: int) -> None:
+        if not self.loops or self.loops[-1][1] == "compile-time" and self.random.random() < 0.8:
+            self.put_bind(indent, depth)
+            return
+        self.put(indent, f"if {self.condition()}:")
+        if self.random.random() < 0.5:
+            self.put_bind(indent + 1, depth)
+        self.put(indent + 1, self.pick("break", "continue"))
+        if self.random.random() < 0.3:
+            self.put(indent, "else:")
+            self.put_bind(indent + 1, depth)
+
+    def put_if(self, indent: int, depth: int) -> None:
+        self.put(indent, f"if {self.condition()}:")
+        self.block(indent + 1, depth + 1)
+        if self.random.random() < 0.3:
+            self.put(indent, f"elif {self.condition()}:")
+            self.block(indent + 1, depth + 1)
+        if self.random.random() < 0.5:
+            self.put(indent, "else:")
+            self.block(indent + 1, depth + 1)
+
+    def loop(self, indent: int, depth: int, variable: str, kind: str, text: str) -> None:
+        self.put(indent, text)
+        self.loops.append((variable, kind))
+        self.block(indent + 1, depth + 1)
+        self.loops.pop()
+
+    def put_range(self, indent: int, depth: int) -> None:
+        variable = f"i{len(self.loops)}"
+        bounds = self.pick("n", "m", "3", "x % 4", "1, 6, 2", "n, 0, -1", "0, n, m", "a[0], 4", "2, -1, -1")
+        self.loop(indent, depth, variable, "device", f"for {variable} in range({bounds}):")
+
+    def put_unroll(self, indent: int, depth: int) -> None:
+        variable = f"i{len(self.loops)}"
+        self.loop(indent, depth, variable, "device", f"for {variable} in T.unroll(3):")
+
+    def put_tuple(self, indent: int, depth: int) -> None:
+        variable = f"i{len(self.loops)}"
+        self.loop(indent, depth, variable, "compile-time", f"for {variable} in ({self.operand()}, {self.operand()}):")
+
+    def put_list(self, indent: int, depth: int) -> None:
+        variable = f"i{len(self.loops)}"
+        self.loop(indent, depth, variable, "compile-time", f"for {variable} in [v * 2 for v in range(3)]:")
+
+    def put_enumerate(self, indent: int, depth: int) -> None:
+        variable = f"i{len(self.loops)}"
+        text = f"for at{len(self.loops)}, {variable} in enumerate([{self.operand()}, {self.operand()}]):"
+        self.loop(indent, depth, variable, "compile-time", text)
+
+    def put_while(self, indent: int, depth: int) -> None:
+        count = self.fresh("w")
+        self.put(indent, f"{count} = {self.pick('0', 'n', '1')}")
+        self.put(indent, f"while {count} < {self.pick('3', 'n', 'm')} and ({self.condition()}):")
+        self.put(indent + 1, f"{count} += 1")
+        self.loops.append((count, "device"))
+        self.block(indent + 1, depth + 1)
+        self.loops.pop()
+
+    def put_match(self, indent: int, depth: int) -> None:
+        self.put(indent, f"match {self.random.randrange(3)}:")
+        self.put(indent + 1, "case 0 | 1:")
+        self.block(indent + 2, depth + 1)
+        self.put(indent + 1, "case other:")
+        self.block(indent + 2, depth + 1)
+
+    def text(self) -> str:
+        for name in self.names:
+            if self.random.random() >= self.unbound:
+                self.put(2, f"{name} = {self.pick('0', '1', 'n', 'a[1]', '5')}")
+        self.block(2, 0)
+        self.block(2, 0)
+        for at, name in enumerate(self.names):
+            self.put(2, f"out[{at}] = {name}")
+        return HEAD + "\n".join(self.lines) + "\n"
+
+
+def run_by_python(source: str, a: list[int], out: list[int], n: int, m: int) -> None:
+    """The kernel's text as CPython runs it, on lists, in place."""
+
+    class T:
+        unroll = range
+
+    body = MACROS.replace("@T.macro", "") + "def k(a, out, n, m):\n    if True:\n" + source[len(HEAD) :]
+    namespace: dict[str, Any] = {"T": T}
+    exec(body, namespace)
+    namespace["k"](a, out, n, m)
