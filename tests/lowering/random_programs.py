@@ -6,7 +6,7 @@ import random
 from typing import Any
 
 import numpy as np
-import thread_programs as tp
+from lowering import thread_programs as tp
 from tvm import tirx as tir
 
 THREADS = 16

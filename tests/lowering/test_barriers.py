@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import thread_programs as tp
 import tvm_ffi
-from random_programs import RandomProgram
-from thread_machine import Deadlock, run
+from lowering import thread_programs as tp
+from lowering.random_programs import RandomProgram
+from lowering.thread_machine import Deadlock, run
 from tvm import tirx as tir
 
 from tilelang_nb.lowering.barriers import insert_barriers

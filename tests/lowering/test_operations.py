@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import thread_programs as tp
-from thread_machine import numpy_dtype, run
+from lowering import thread_programs as tp
+from lowering.thread_machine import numpy_dtype, run
 from tvm import tirx as tir
 
 from tilelang_nb.language.tile_program import operation, read

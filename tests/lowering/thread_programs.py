@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from thread_machine import numpy_dtype, run
+from lowering.thread_machine import numpy_dtype, run
 from tvm import tirx as tir
 from tvm.ir import Range
 from tvm.sym import Analyzer
