@@ -326,13 +326,15 @@ class Statements(Calls):
         cases = ((node.then_case, "both"), (node.else_case, "without"))
         if condition.axes == 0:
             text = condition.text if condition.atom or node.else_case is None else self.assign("c", condition.text)
-            self.open()
-            self.statement(node.then_case)
-            self.close(f"if {text}:")
-            if node.else_case is not None:
-                self.open()
-                self.statement(node.else_case)
-                self.close("else:")
+            # Both suites are written before either is placed: what the second one hoists must not come between them.
+            suites = []
+            for case in (node.then_case, node.else_case):
+                if case is not None:
+                    self.open()
+                    self.statement(case)
+                    suites.append(self.suites.pop())
+            for header, suite in zip((f"if {text}:", "else:"), suites):
+                self.suites[-1].lines.append(Nested(header, suite.lines))
             return
         if condition.axes == T_AXIS and condition.pure and contains_call(node, BLOCKING):
             self._fork(node, condition)

@@ -11,6 +11,8 @@ from .statements import Statements
 from .suites import render
 from .values import NUMPY, AccessDetail, Site, Storage, Unsupported, Value, integer_range
 
+PARAMETER = "p_"  # prefix of the Python names of parameters
+
 
 class Translator(Statements):
     """Translates `func`.
@@ -43,17 +45,15 @@ class Translator(Statements):
         for parameter in self.func.params:
             self._parameter(parameter)
         self.statement(self.func.body)
-        names = self.suites[0].names
         head = ["if False: yield"]
-        head += [f"{name} = P[{name[2:]!r}]" for name in sorted(name for name in names if name.startswith("p_"))]
+        head += [f"{name} = P[{name[len(PARAMETER) :]!r}]" for name in sorted(self.reserved)]
         head += [f"b{axis} = S.block_index({axis!r})" for axis in self.grid]
         head += [f"t{axis} = S.thread_index({axis!r})" for axis in self.block]
         body = render(self.suites[0].lines, self.tracked)
         return "\n".join(["def kernel(S, P):", *("  " + line for line in head + body)]) + "\n"
 
     def _parameter(self, parameter: Any) -> None:
-        name = "p_" + self._label(parameter)
-        self.define(name)
+        name = self._reserve(parameter)
         if not hasattr(parameter.ty, "shape"):
             dtype = str(getattr(parameter.ty, "dtype", "handle"))
             low, high = integer_range(dtype) if dtype == "bool" or "int" in dtype else (None, None)
@@ -66,9 +66,15 @@ class Translator(Statements):
         self.buffers[parameter] = Storage("global", name, parameter.name, shape, dtype, 0, strides)
         for extent in (*shape, *strides):
             if isinstance(extent, tvm.ir.Var) and extent not in self.names:
-                symbol = "p_" + self._label(extent)
+                symbol = self._reserve(extent)
                 self.names[extent] = Value(symbol, str(extent.ty.dtype), 0, 0, True, True, 0, integer_range("int32")[1])
-                self.define(symbol)
+
+    def _reserve(self, variable: Any) -> str:
+        """The Python name of a parameter or symbolic size; no temporary may take it."""
+        name = PARAMETER + self._label(variable)
+        self.reserved.add(name)
+        self.define(name)
+        return name
 
     def _label(self, variable: Any) -> str:
         """A Python name for a parameter or symbolic size, also where names repeat or are not identifiers."""

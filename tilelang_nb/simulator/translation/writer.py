@@ -17,6 +17,7 @@ class Writer:
         self.checks = checks
         self.suites = [Suite(names={"S"}, function=True)]
         self.counter = 0
+        self.reserved: set[str] = set()  # names of parameters and symbolic sizes
         self.mask: str | None = None  # name of the mask of the lanes that run; None: all lanes
         self.span: Any = None
         self.sites: list[Site] = []
@@ -35,6 +36,8 @@ class Writer:
     def fresh(self, stem: str) -> str:
         self.counter += 1
         stem = "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in stem)
+        while f"{stem}_{self.counter}" in self.reserved:
+            self.counter += 1
         return f"{stem}_{self.counter}"
 
     def emit(self, line: str) -> None:
