@@ -59,7 +59,7 @@ T.copy(f, B)
         ("f = T.alloc_fragment((64,), 'float32')\nT.clear(f)\nif T.get_thread_binding(0) < 32:\n    T.copy(f, B)", 7),
         ("if T.get_thread_binding(0) < 32:\n    for i in T.Parallel(64):\n        B[i] = A[i]", 5),
         (
-            "m = T.alloc_fragment((8,), 'float32')\nT.clear(m)\nfor i, j in T.Parallel(8, 8):\n    m[i] += A[i * 8 + j]",
+            "m = T.alloc_fragment((8,), 'float32')\nT.clear(m)\nfor i, j in T.Parallel(8, 8):\n    m[i] += A[i + j]",
             7,
         ),
         ("m = T.alloc_fragment((8,), 'float32')\nfor i, j in T.Parallel(8, 8):\n    m[i] = A[i * 8 + j]", 6),

@@ -30,6 +30,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import tvm
+import tvm_ffi
 from tvm import tirx as tir
 from tvm.sym import Analyzer
 
@@ -93,7 +95,8 @@ class LaunchContext:
     shared: list[Any] = field(default_factory=list)
     facts: dict[str, Any] = field(default_factory=dict)
     diagnostics: list[Diagnostic] = field(default_factory=list)
-    names: set[str] = field(default_factory=set)
+    function: Any = None  # the launch as split-launches made it
+    _names: set[str] | None = None
 
     @property
     def thread(self) -> Any:
@@ -115,10 +118,14 @@ class LaunchContext:
 
     def fresh(self, name: str) -> str:
         """A name for a buffer or variable of the compiler's own that nothing in the launch has."""
+        if self._names is None:
+            self._names = set()
+            note = self._names.add
+            tvm_ffi.structural_walk(self.function, (tvm.ir.Var, lambda var: note(var.name)))
         candidate, number = name, 1
-        while candidate in self.names:
+        while candidate in self._names:
             candidate, number = f"{name}_{number}", number + 1
-        self.names.add(candidate)
+        self._names.add(candidate)
         return candidate
 
     def scratch(self, shape: tuple[int, ...], dtype: str, name: str) -> Any:

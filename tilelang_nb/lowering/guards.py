@@ -52,6 +52,7 @@ class _Guards:
         self.moving: set[Any] = set()  # loop, block and thread variables
         self.data: set[Any] = set()  # bindings that come from memory
         self.bound: dict[Any, Any] = {}  # bindings that are plain arithmetic
+        self.shapes: dict[Any, list[tuple[Any, int | None]]] = {}  # of global buffers; [] for all others
         self.sources = views(function.body)
 
     # ---- statements ----
@@ -90,13 +91,11 @@ class _Guards:
         return sequence(done, node.span) if changed else node
 
     def _store(self, node: Any) -> Any:
-        condition = self._needed(node.buffer, node.indices)
-        if condition is None:
-            value, indices = self.expression(node.value), [self.expression(index) for index in node.indices]
-        else:
-            with self.analyzer.constraint_scope(condition):
-                value, indices = self.expression(node.value), [self.expression(index) for index in node.indices]
-        if not value.same_as(node.value) or any(not a.same_as(b) for a, b in zip(indices, node.indices)):
+        before = list(node.indices)
+        condition = self._needed(node.buffer, before)
+        with ExitStack() if condition is None else self.analyzer.constraint_scope(condition):
+            value, indices = self.expression(node.value), [self.expression(index) for index in before]
+        if not value.same_as(node.value) or any(a is not b and not a.same_as(b) for a, b in zip(indices, before)):
             node = tir.BufferStore(node.buffer, value, indices, node.span)
         return node if condition is None else branch(condition, node, None, node.span)
 
@@ -161,14 +160,13 @@ class _Guards:
 
     def expression(self, expr: Any) -> Any:
         """With guards around the loads that need one."""
-        if isinstance(expr, tir.IntImm | tir.FloatImm | tvm.ir.Var) or not self._reads_global(expr):
+        if isinstance(expr, tir.IntImm | tir.FloatImm | tvm.ir.Var):
             return expr
-        return _GuardedExpression(self).visit(expr)
-
-    def _reads_global(self, expr: Any) -> bool:
         found: list[Any] = []
         tvm_ffi.structural_walk(expr, (Load, found.append))
-        return any(scope(load.source) == "global" for load in found)
+        if all(self._needed(load.source, load.indices) is None for load in found):
+            return expr
+        return _GuardedExpression(self).visit(expr)
 
     def guarded(self, load: Any) -> Any:
         """A load, under its condition where it needs one."""
@@ -198,11 +196,12 @@ class _Guards:
 
     def _needed(self, buffer: Any, indices: Any) -> Any | None:
         """The condition under which an access is inside its buffer; None where it is, or is not for us to say."""
-        if scope(buffer) != "global":
-            return None
+        if buffer not in self.shapes:
+            shape = list(buffer.shape) if scope(buffer) == "global" else []
+            self.shapes[buffer] = [(extent, constant(extent)) for extent in shape]
         conditions = []
-        for index, extent in zip(indices, buffer.shape):
-            number, limit = constant(index), constant(extent)
+        for index, (extent, limit) in zip(indices, self.shapes[buffer]):
+            number = constant(index)
             if number is not None:
                 # The front end refuses constants outside: this one comes from a loop of one turn.
                 if number < 0 or (limit is not None and number >= limit):

@@ -23,15 +23,31 @@ def fold(expr: Any, analyzer: Analyzer) -> Any:
     return analyzer.simplify(expr)
 
 
+def _folded(indices: Any, analyzer: Analyzer) -> list[Any] | None:
+    """The indices folded; None where nothing changes."""
+    before = list(indices)
+    after = [fold(index, analyzer) for index in before]
+    return None if all(a is b or a.same_as(b) for a, b in zip(after, before)) else after
+
+
+def _is_plain(store: Any) -> bool:
+    """All indices are numbers and variables: the usual thing in code that a compile-time loop wrote out."""
+    accesses: list[Any] = [store]
+    tvm_ffi.structural_walk(store.value, (Load, accesses.append))
+    return all(isinstance(index, _LEAVES) for access in accesses for index in access.indices)
+
+
 def fold_indices(node: Any, analyzer: Analyzer) -> Any:
     """Fold the indices of all loads and stores of an expression or statement."""
+    if isinstance(node, tir.BufferStore) and _is_plain(node):
+        return node
 
     def load(access: Any) -> Any:
-        return tir.BufferLoad(access.source, [fold(index, analyzer) for index in access.indices])
+        folded = _folded(access.indices, analyzer)
+        return access if folded is None else tir.BufferLoad(access.source, folded)
 
     def store(access: Any) -> Any:
-        return tir.BufferStore(
-            access.buffer, access.value, [fold(index, analyzer) for index in access.indices], access.span
-        )
+        folded = _folded(access.indices, analyzer)
+        return access if folded is None else tir.BufferStore(access.buffer, access.value, folded, access.span)
 
     return tvm_ffi.structural_map(node, [(Load, load), (tir.BufferStore, store)])

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import tvm
-import tvm_ffi
 from tvm import tirx as tir
 from tvm.ir import Range
 from tvm.sym import Analyzer
@@ -19,7 +17,7 @@ from tvm.sym import Analyzer
 from tilelang_nb.source.text import Text
 
 from .context import LaunchContext, ThreadSet, Workspace
-from .rewrite import constant, dtype_of, map_children, nothing, scope, statements, substitute
+from .rewrite import constant, dtype_of, map_children, nothing, scope, statements, substitute, walk
 
 THREAD_EXTENT = "thread_extent"
 
@@ -36,9 +34,11 @@ def split_launches(
             return nothing(node.span)
         return map_children(node, hoist)
 
+    found: list[Any] = []
+    walk(function.body, (tir.AllocBuffer, lambda node: found.append(scope(node.buffer))))
     bound: dict[Any, Any] = {}
     bodies = []
-    for node in statements(hoist(function.body)):
+    for node in statements(hoist(function.body) if "global" in found else function.body):
         if isinstance(node, tir.Bind):
             bound[node.var] = substitute(node.value, bound)
         elif isinstance(node, tir.AttrStmt) and node.attr_key == THREAD_EXTENT:
@@ -100,8 +100,6 @@ def _context(
             term if linear is None or (extent == 1 and linear is None) else linear if extent == 1 else linear + term
         )
         threads *= extent
-    names: set[str] = set()
-    tvm_ffi.structural_walk(launch, (tvm.ir.Var, lambda var: names.add(var.name)))
     return LaunchContext(
         text=text,
         arch=arch,
@@ -113,5 +111,5 @@ def _context(
         analyzer=analyzer,
         set=ThreadSet(0, threads),
         annotated=annotated,
-        names=names,
+        function=launch,
     )

@@ -82,7 +82,7 @@ class Bodies:
     def statement(self, node: Any) -> Any:
         kind = type(node)
         if kind is tir.BufferStore:
-            return self._store(node)
+            return self._store(node) if self.in_parallel or self._touches_tiles(node) else node
         if kind is tir.Bind:
             return self._bind(node)
         if kind is tir.Evaluate:
@@ -99,6 +99,13 @@ class Bodies:
         if kind is tir.AttrStmt and node.attr_key == WARP_GROUPS:
             return self._warp_groups(node)
         return map_children(node, self.statement)
+
+    def _touches_tiles(self, node: Any) -> bool:
+        if not self.launch.registers:
+            return False
+        if scope(node.buffer) == FRAGMENT:
+            return True
+        return any(scope(load.source) == FRAGMENT for load in _loads(node))
 
     def _store(self, node: Any) -> Any:
         value = self.expression(node.value)

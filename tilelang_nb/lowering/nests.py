@@ -132,8 +132,10 @@ class _Collector:
     def __init__(self, body: Any, launch: LaunchContext):
         self.launch = launch
         self.sites = Sites()
-        self.uniformity = Uniformity(body, launch.axes)
         self.set = launch.set
+        if not _divides_work(body):
+            return
+        self.uniformity = Uniformity(body, launch.axes)
         self._statement(body, False)
 
     # ---- outside of nests ----
@@ -293,6 +295,21 @@ class _Collector:
                     nest.memory.append(access)
             elif value is not None and not isinstance(value, str):
                 self._reads(value, nest, around, node.span)
+
+
+def _divides_work(body: Any) -> bool:
+    """Is there anything to find?"""
+
+    def see(node: Any) -> Any:
+        if isinstance(node, tir.For):
+            found = int(node.kind) == tir.ForKind.PARALLEL
+        elif isinstance(node, tir.AllocBuffer):
+            found = scope(node.buffer) == FRAGMENT
+        else:
+            found = operation_name(node) is not None
+        return tvm_ffi.VisitInterrupt(node) if found else None
+
+    return tvm_ffi.structural_walk(body, ((tir.For, tir.AllocBuffer, tvm.ir.Call), see), order="pre") is not None
 
 
 @dataclass

@@ -29,6 +29,8 @@ _ONLY_WRITTEN = {"copy", "async_copy", "fill", "transpose", "cumulate", "reducer
 
 def warn_uninitialised_reads(body: Any, launch: LaunchContext) -> None:
     sources = views(body)
+    if not _suspects(body, sources):
+        return
     written: set[Any] = set()
     warned: set[Any] = set()
     allocated: set[Any] = set()
@@ -108,6 +110,55 @@ def warn_uninitialised_reads(body: Any, launch: LaunchContext) -> None:
             statement(node.body, conditions)
 
     statement(body, 0)
+
+
+def _suspects(body: Any, sources: dict[Any, Any]) -> bool:
+    """Does a read of the kernel's own memory come before any write of it?  A quick look, without places."""
+    written: set[Any] = set()
+    watched: set[Any] = set()
+    reads: list[Any] = []  # since the last write
+    found: list[Any] = []
+
+    def flush() -> None:
+        for buffer in reads:
+            owner = root(buffer, sources)
+            if owner in watched and owner not in written:
+                found.append(owner)
+        reads.clear()
+
+    def allocate(node: Any) -> None:
+        if scope(node.buffer) in WATCHED:
+            watched.add(node.buffer)
+
+    def load(node: Any) -> None:
+        reads.append(node.source)
+
+    def store(node: Any) -> None:
+        flush()
+        written.add(root(node.buffer, sources))
+
+    def call(node: Any) -> None:
+        name = operation_name(node)
+        if name == "region":
+            # The element that stands for the region; its operation says whether it is read.
+            reads.remove(node.args[1].source)
+        elif name is not None:
+            flush()
+            tile = read(node)
+            for field, value in tile.operands.items():
+                if isinstance(value, RegionOperand) and (field not in WRITTEN.get(name, ()) or reads_target(tile)):
+                    reads.append(value.buffer)
+            flush()
+            written.update(
+                root(tile.operands[field].buffer, sources)
+                for field in WRITTEN.get(name, ())
+                if isinstance(tile.operands.get(field), RegionOperand)
+            )
+
+    events = [(tir.AllocBuffer, allocate), (Load, load), (tir.BufferStore, store), (tvm.ir.Call, call)]
+    tvm_ffi.structural_walk(body, events)
+    flush()
+    return bool(found)
 
 
 def reads_target(tile: Any) -> bool:
