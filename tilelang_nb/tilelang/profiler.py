@@ -1,4 +1,4 @@
-"""`Profiler`: a kernel compared with a reference on made-up inputs.  It refuses to time the simulated device (TL302)."""
+"""`Profiler`: a kernel compared with a reference on made-up inputs.  Timing the simulated device is refused (TL302)."""
 
 from __future__ import annotations
 
