@@ -52,7 +52,7 @@ def tile_shape(shape: Any, called: str) -> tuple[int, ...]:
 
 
 def _allocate(called: str, shape: Any, dtype: Any, scope: Any, default: str) -> Buffer:
-    if scope not in _SCOPES:
+    if not isinstance(scope, str) or scope not in _SCOPES:
         near = ", ".join(sorted(_SCOPES))
         if isinstance(scope, str) and scope.startswith("shared.tmem"):
             unavailable("tensor memory needs sm_100", "accumulate in a fragment: `T.alloc_fragment`")
@@ -107,7 +107,7 @@ def alloc_buffer(
     """
     if data is not None:
         unavailable("`T.alloc_buffer` with `data=`", "use `T.view` of a buffer")
-    if scope == "global":
+    if isinstance(scope, str) and scope == "global":
         return alloc_global(shape, dtype)
     return _allocate("T.alloc_buffer", shape, dtype, scope, "buffer")
 

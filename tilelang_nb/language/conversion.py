@@ -10,8 +10,10 @@ from .calling import bad_argument, checked_call
 from .dtypes import Dtype, cast_to, computable, storable
 from .integers import max_value
 from .operands import (
+    choice,
     described,
     dtype_mismatch,
+    flag,
     same_extent,
     same_extents,
     scalar,
@@ -35,11 +37,12 @@ def cast(value: Any, dtype: Any, round: str = "", sat: Any = None, rbits: Any = 
     Errors: TL205 (dtype), TL135 (integer constant outside the range), TL004 (no number), TL302 (other rounding).
     Source: upstream `T.cast`, TVM's `Cast`.
     """
-    if round not in ("", "rn") or rbits is not None:
+    if choice(round, "T.cast", "round", ("", "rn", "rz", "rs")) not in ("", "rn") or rbits is not None:
         unavailable(f'`T.cast` with `round="{round}"`', 'leave it out: casts round to nearest even, `round="rn"`')
+    finite = sat is not None and flag(sat, "T.cast", "sat")
     value = scalar(value, "T.cast", "its operand")
     target = computable(dtype)
-    if sat and target.startswith("float8") and isinstance(value, Value) and is_float(value.dtype):
+    if finite and target.startswith("float8") and isinstance(value, Value) and is_float(value.dtype):
         limit = max_value(target)
         value = if_then_else(value != value, value, clamp(value, -limit, limit))
     return cast_to(value, target)

@@ -75,7 +75,9 @@ class Dtype(str):
     Source: `tvm.DataType` as upstream patches it.
     """
 
-    def __new__(cls, value: Any) -> Dtype:
+    def __new__(cls, value: Any = None, *more: Any) -> Dtype:
+        if more:
+            bad_argument(f"`T.dtype` takes one type, {1 + len(more)} given", "write `T.dtype(name)`")
         return value if isinstance(value, Dtype) else str.__new__(cls, _name_of(value))
 
     def __repr__(self) -> str:
@@ -156,6 +158,7 @@ def dtype_of(value: Any) -> Dtype:
 
 
 def unavailable_vector(dtype: str) -> None:
+    """TL302 for a vector type."""
     raise Refusal(
         say.TargetUnavailable(
             problem=f"the vector type `{dtype}` is not lowered by this version",

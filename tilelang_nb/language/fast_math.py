@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from tvm import tirx as tir
 
-from .calling import bad_argument, checked_call
+from .calling import checked_call
 from .elementary import float_dtype
-from .operands import dtype_mismatch, scalar, unavailable
+from .operands import choice, dtype_mismatch, scalar, unavailable
 from .promotion import as_type, is_float
 from .selection import joined
 from .values import Value, derived
@@ -59,8 +59,7 @@ FAST: dict[str, Callable[[Any], Any]] = {
 
 
 def _rounded_to_nearest(called: str, mode: Any) -> None:
-    if mode not in ("rn", "rz", "ru", "rd"):
-        bad_argument(f"`rounding_mode={mode!r}` of `{called}`", 'give `"rn"`')
+    choice(mode, called, "rounding_mode", ("rn", "rz", "ru", "rd"))
     if mode != "rn":
         unavailable(
             f'`{called}` with `rounding_mode="{mode}"` is not lowered by this version', 'use `"rn"`, the default'

@@ -105,6 +105,8 @@ def truncmod(a: Any, b: Any, span: Any = None) -> Any:
 
 def _bitwise(called: str, op: str, x: Any, y: Any) -> Any:
     a, b = integers(called, x, y)
+    if op in ("<<", ">>") and not isinstance(b, Value) and not 0 <= b < 64:
+        bad_argument(f"`{called}` by {b}", "shift by 0..63")
     if not isinstance(a, Value) and not isinstance(b, Value):
         return {"&": operator.and_, "|": operator.or_, "^": operator.xor, "<<": operator.lshift, ">>": operator.rshift}[
             op

@@ -75,8 +75,7 @@ def _grid(blocks: tuple[Any, ...]) -> tuple[Any, ...]:
         else:
             value = number(value)
             if isinstance(value, float):
-                whole = f"`T.ceildiv(n, block)`, which gives {int(-(-value // 1))}" if value == value else "an integer"
-                _bad_launch(f"a grid extent is the float {value}", f"use {whole}")
+                _bad_launch(f"a grid extent is the float {value}", "round it up: `T.ceildiv(n, block)`")
             if isinstance(value, bool) or not isinstance(value, int):
                 _bad_launch(f"a grid extent is {described(extent)}", "give integers")
             limit = 2**31 - 1 if at == 0 else 65535

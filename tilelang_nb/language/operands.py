@@ -21,6 +21,7 @@ from .values import Buffer, Region, Value, builder, number, simplified
 
 GLOBAL, SHARED, FRAGMENT, LOCAL, VARIABLE = "global", "shared.dyn", "local.fragment", "local", "local.var"
 BARRIER = "shared.barrier"
+_LARGEST = 2**31 - 1
 _NAMES = {GLOBAL: "global memory", SHARED: "shared memory", FRAGMENT: "a fragment", LOCAL: "a local array"}
 _NAMES |= {VARIABLE: "a variable", BARRIER: "a barrier"}
 
@@ -86,6 +87,7 @@ def element(value: Value) -> tuple[Buffer, tuple[Any, ...]]:
 
 
 def is_element(value: Any) -> bool:
+    """An element `A[i]` as it stands, which names a place too."""
     return isinstance(value, Value) and value.origin is not None
 
 
@@ -139,6 +141,7 @@ def same_extent(left: Any, right: Any) -> bool:
 
 
 def same_extents(left: Any, right: Any) -> bool:
+    """As many extents on both sides, each provably the same."""
     return len(left) == len(right) and all(same_extent(a, b) for a, b in zip(left, right))
 
 
@@ -166,8 +169,9 @@ def integer(value: Any, called: str, name: str, least: int | None = None, most: 
         bad_argument(
             f"`{name}` of `{called}` is an integer, {described(value)} given", f"write `{name}=1`, for example"
         )
-    if (least is not None and found < least) or (most is not None and found > most):
-        bounds = f"{least} or more" if most is None else f"{least}..{most}"
+    if (least is not None and found < least) or not -_LARGEST <= found <= (_LARGEST if most is None else most):
+        top = _LARGEST if most is None else most
+        bounds = f"{least} or more" if most is None and found <= top else f"{least or 0}..{top}"
         bad_argument(f"`{name}` of `{called}` is {bounds}, {found} given", f"give {bounds}")
     return found
 
@@ -186,7 +190,7 @@ def choice(value: Any, called: str, name: str, choices: tuple[str, ...]) -> str:
     """One of some words; TL004 otherwise."""
     from .calling import nearest
 
-    if value not in choices:
+    if not isinstance(value, str) or value not in choices:
         near = nearest(value, choices) if isinstance(value, str) else None
         listed = ", ".join(f'"{word}"' for word in choices)
         remedy = f'did you mean "{near}"?' if near else f"give one of {listed}"

@@ -6,6 +6,7 @@ bound to it: weak int < weak float; weak with strong gives the strong type; two 
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
 
@@ -133,6 +134,9 @@ def constant(value: bool | int | float, dtype: str) -> Any:
                 exact = float("inf") if value > 0 else float("-inf")
             return tir.const(float(_NUMPY.get(dtype, np.float64)(exact)), dtype)
     low, high = integer_range(dtype)
+    if isinstance(value, float) and not math.isfinite(value):
+        remedy = "use a finite number, or a float type"
+        raise Refusal(say.LossyConstant(value=str(value), target="the operation", dtype=dtype, remedy=remedy))
     value = int(value)
     if not low <= value <= high:
         remedy = f"use a value in {low}..{high}, or a wider type"

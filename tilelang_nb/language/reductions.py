@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from tvm import tirx as tir
@@ -88,34 +87,22 @@ def reduce(
     _reduce("T.reduce", kind, buffer, out, dim, clear, batch, nan_propagate)
 
 
-_DOCUMENT = """{meaning}
-
-    buffer: a tile in a fragment, shared or local memory, shape [X, d, Y].
-    out: a tile of shape [X, Y] or [X, 1, Y], likewise.
-    dim: the dimension d; negative ones count from the end.  clear: False combines with what `out` holds.
-    batch: a hint.{nan}
-    Errors: TL204 (shape of `out`, both shapes named), TL205 (dtypes), TL004 (dim, memory, option).
-    Source: upstream `tilelang/language/reduce_op.py`; values as NumPy's `{numpy}`.
-    """
-_NAN = "  nan_propagate: NaN wins as in NumPy; False ignores NaN."
-
-
-def _documented(meaning: str, numpy: str, nan: str = "") -> Callable[[Any], Any]:
-    def finish(function: Any) -> Any:
-        function.__doc__ = _DOCUMENT.format(meaning=meaning, numpy=numpy, nan=nan)
-        return checked_call(function)
-
-    return finish
-
-
-@_documented("The sum of the elements along `dim`; float16 and bfloat16 sums are rounded once.", "sum")
+@checked_call
 def reduce_sum(
     buffer: Any, out: Any, dim: int = -1, clear: bool = True, batch: int = 1, annotations: dict | None = None
 ) -> None:
+    """The sum of the elements along `dim`; float16 and bfloat16 sums are rounded once.
+
+    buffer: a tile in a fragment, shared or local memory, shape [X, d, Y].  out: a tile of shape [X, Y] or [X, 1, Y],
+    likewise.  dim: the dimension d; negative ones count from the end.  clear: False combines with what `out` holds.
+    batch: a hint.
+    Errors: TL204 (shape of `out`, both shapes named), TL205 (dtypes), TL004 (dim, memory, option).
+    Source: upstream `tilelang/language/reduce_op.py`; values as NumPy's `sum`.
+    """
     _reduce("T.reduce_sum", "sum", buffer, out, dim, clear, batch, None)
 
 
-@_documented("The largest element along `dim`.", "max", _NAN)
+@checked_call
 def reduce_max(
     buffer: Any,
     out: Any,
@@ -125,10 +112,18 @@ def reduce_max(
     nan_propagate: bool | None = None,
     annotations: dict | None = None,
 ) -> None:
+    """The largest element along `dim`.
+
+    buffer: a tile in a fragment, shared or local memory, shape [X, d, Y].  out: a tile of shape [X, Y] or [X, 1, Y],
+    likewise.  dim: the dimension d; negative ones count from the end.  clear: False combines with what `out` holds.
+    batch: a hint.  nan_propagate: NaN wins as in NumPy; False ignores NaN.
+    Errors: TL204 (shape of `out`, both shapes named), TL205 (dtypes), TL004 (dim, memory, option).
+    Source: upstream `tilelang/language/reduce_op.py`; values as NumPy's `max`.
+    """
     _reduce("T.reduce_max", "max", buffer, out, dim, clear, batch, nan_propagate)
 
 
-@_documented("The smallest element along `dim`.", "min", _NAN)
+@checked_call
 def reduce_min(
     buffer: Any,
     out: Any,
@@ -138,17 +133,33 @@ def reduce_min(
     nan_propagate: bool | None = None,
     annotations: dict | None = None,
 ) -> None:
+    """The smallest element along `dim`.
+
+    buffer: a tile in a fragment, shared or local memory, shape [X, d, Y].  out: a tile of shape [X, Y] or [X, 1, Y],
+    likewise.  dim: the dimension d; negative ones count from the end.  clear: False combines with what `out` holds.
+    batch: a hint.  nan_propagate: NaN wins as in NumPy; False ignores NaN.
+    Errors: TL204 (shape of `out`, both shapes named), TL205 (dtypes), TL004 (dim, memory, option).
+    Source: upstream `tilelang/language/reduce_op.py`; values as NumPy's `min`.
+    """
     _reduce("T.reduce_min", "min", buffer, out, dim, clear, batch, nan_propagate)
 
 
-@_documented("The sum of the absolute values along `dim`.", "abs` then `sum")
+@checked_call
 def reduce_abssum(
     buffer: Any, out: Any, dim: int = -1, clear: bool = True, batch: int = 1, annotations: dict | None = None
 ) -> None:
+    """The sum of the absolute values along `dim`.
+
+    buffer: a tile in a fragment, shared or local memory, shape [X, d, Y].  out: a tile of shape [X, Y] or [X, 1, Y],
+    likewise.  dim: the dimension d; negative ones count from the end.  clear: False combines with what `out` holds.
+    batch: a hint.
+    Errors: TL204 (shape of `out`, both shapes named), TL205 (dtypes), TL004 (dim, memory, option).
+    Source: upstream `tilelang/language/reduce_op.py`; values as NumPy's `abs` then `sum`.
+    """
     _reduce("T.reduce_abssum", "abssum", buffer, out, dim, clear, batch, None)
 
 
-@_documented("The largest absolute value along `dim`.", "abs` then `max", _NAN)
+@checked_call
 def reduce_absmax(
     buffer: Any,
     out: Any,
@@ -158,27 +169,59 @@ def reduce_absmax(
     nan_propagate: bool | None = None,
     annotations: dict | None = None,
 ) -> None:
+    """The largest absolute value along `dim`.
+
+    buffer: a tile in a fragment, shared or local memory, shape [X, d, Y].  out: a tile of shape [X, Y] or [X, 1, Y],
+    likewise.  dim: the dimension d; negative ones count from the end.  clear: False combines with what `out` holds.
+    batch: a hint.  nan_propagate: NaN wins as in NumPy; False ignores NaN.
+    Errors: TL204 (shape of `out`, both shapes named), TL205 (dtypes), TL004 (dim, memory, option).
+    Source: upstream `tilelang/language/reduce_op.py`; values as NumPy's `abs` then `max`.
+    """
     _reduce("T.reduce_absmax", "absmax", buffer, out, dim, clear, batch, nan_propagate)
 
 
-@_documented("The bitwise and of the elements along `dim`; integers and bool.", "bitwise_and.reduce")
+@checked_call
 def reduce_bitand(
     buffer: Any, out: Any, dim: int = -1, clear: bool = True, batch: int = 1, annotations: dict | None = None
 ) -> None:
+    """The bitwise and of the elements along `dim`; integers and bool.
+
+    buffer: a tile in a fragment, shared or local memory, shape [X, d, Y].  out: a tile of shape [X, Y] or [X, 1, Y],
+    likewise.  dim: the dimension d; negative ones count from the end.  clear: False combines with what `out` holds.
+    batch: a hint.
+    Errors: TL204 (shape of `out`, both shapes named), TL205 (dtypes), TL004 (dim, memory, option).
+    Source: upstream `tilelang/language/reduce_op.py`; values as NumPy's `bitwise_and.reduce`.
+    """
     _reduce("T.reduce_bitand", "bitand", buffer, out, dim, clear, batch, None)
 
 
-@_documented("The bitwise or of the elements along `dim`; integers and bool.", "bitwise_or.reduce")
+@checked_call
 def reduce_bitor(
     buffer: Any, out: Any, dim: int = -1, clear: bool = True, batch: int = 1, annotations: dict | None = None
 ) -> None:
+    """The bitwise or of the elements along `dim`; integers and bool.
+
+    buffer: a tile in a fragment, shared or local memory, shape [X, d, Y].  out: a tile of shape [X, Y] or [X, 1, Y],
+    likewise.  dim: the dimension d; negative ones count from the end.  clear: False combines with what `out` holds.
+    batch: a hint.
+    Errors: TL204 (shape of `out`, both shapes named), TL205 (dtypes), TL004 (dim, memory, option).
+    Source: upstream `tilelang/language/reduce_op.py`; values as NumPy's `bitwise_or.reduce`.
+    """
     _reduce("T.reduce_bitor", "bitor", buffer, out, dim, clear, batch, None)
 
 
-@_documented("The bitwise exclusive or of the elements along `dim`; integers and bool.", "bitwise_xor.reduce")
+@checked_call
 def reduce_bitxor(
     buffer: Any, out: Any, dim: int = -1, clear: bool = True, batch: int = 1, annotations: dict | None = None
 ) -> None:
+    """The bitwise exclusive or of the elements along `dim`; integers and bool.
+
+    buffer: a tile in a fragment, shared or local memory, shape [X, d, Y].  out: a tile of shape [X, Y] or [X, 1, Y],
+    likewise.  dim: the dimension d; negative ones count from the end.  clear: False combines with what `out` holds.
+    batch: a hint.
+    Errors: TL204 (shape of `out`, both shapes named), TL205 (dtypes), TL004 (dim, memory, option).
+    Source: upstream `tilelang/language/reduce_op.py`; values as NumPy's `bitwise_xor.reduce`.
+    """
     _reduce("T.reduce_bitxor", "bitxor", buffer, out, dim, clear, batch, None)
 
 

@@ -12,7 +12,7 @@ from tvm import tirx as tir
 
 from .calling import bad_argument, checked_call
 from .operands import scalar
-from .promotion import as_type, join_operands, join_rebound, kind_of, strong
+from .promotion import as_type, join_operands, strong, weak
 from .values import Value, derived, truth
 
 
@@ -20,8 +20,8 @@ def joined(left: Any, right: Any) -> tuple[Any, Any, str]:
     """Two numbers, at least one of them perhaps a device value, as TIR expressions of their common type."""
     if isinstance(left, Value) or isinstance(right, Value):
         return join_operands(left, right)
-    kind = join_rebound(kind_of(left), kind_of(right))
-    dtype = strong(kind[1], builtins.max(left, right, key=abs)) if isinstance(kind, tuple) else str(kind)
+    kind = builtins.max(weak(left), weak(right), key=("bool", "int", "float").index)
+    dtype = strong(kind, builtins.max(left, right, key=abs))
     return as_type(left, dtype), as_type(right, dtype), dtype
 
 

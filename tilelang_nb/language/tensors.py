@@ -39,7 +39,7 @@ def _size(extent: Any, called: str) -> Any:
             bad_argument(f"a size of `{called}` is a {extent.dtype} value", "give an integer")
         return simplified(extent)
     found = number(extent)
-    if isinstance(found, float) and found == int(found):
+    if isinstance(found, float) and found.is_integer():
         bad_argument(f"a size of `{called}` is the float {found}", f"write `{int(found)}`, or divide with `//`")
     if isinstance(found, (bool, float)) or not isinstance(found, int):
         bad_argument(f"a size of `{called}` is {described(extent)}", "give an integer, or `T.dynamic(name)`")

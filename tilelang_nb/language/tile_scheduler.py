@@ -7,7 +7,7 @@ from typing import Any
 from .allocation import alloc_var
 from .calling import bad_argument, checked_call
 from .integers import ceildiv
-from .operands import integer
+from .operands import flag, integer, scalar
 from .selection import if_then_else, min_of
 
 
@@ -38,8 +38,9 @@ class PersistentTileScheduler:
         called = "T.PersistentTileScheduler"
         self._panel = integer(swizzle_size, called, "swizzle_size", 1)
         cluster = integer(cluster_size, called, "cluster_size", 1)
-        self._m, self._n = ceildiv(num_m_tiles, cluster), num_n_tiles
-        self._workers, self._column_major = num_workers, bool(column_major)
+        rows, columns, workers = (scalar(count, called, "a count") for count in (num_m_tiles, num_n_tiles, num_workers))
+        self._m, self._n = ceildiv(rows, cluster), ceildiv(columns, 1)
+        self._workers, self._column_major = ceildiv(workers, 1), flag(column_major, called, "column_major")
         self._total = self._m * self._n
         self._stateful = stateful
         if stateful:
