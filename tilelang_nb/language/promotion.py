@@ -45,6 +45,7 @@ KNOWN = frozenset(("bool", *INTEGERS, *FLOATS))
 
 
 def is_float(dtype: str) -> bool:
+    """A floating-point type of any width."""
     return "float" in dtype
 
 
@@ -54,6 +55,7 @@ def is_integer(dtype: str) -> bool:
 
 
 def bits(dtype: str) -> int:
+    """The width of one element."""
     return int(re.search(r"\d+", dtype).group()) if dtype != "bool" else 1  # type: ignore[union-attr]
 
 
