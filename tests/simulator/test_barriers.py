@@ -80,7 +80,11 @@ def test_a_missing_wait_for_room_is_found():
 def test_a_missing_arrival_is_a_deadlock_that_names_the_wait(drop, line):
     findings = [d for d in run(producer_consumer(drop), arguments())[1].findings if d.code == "TL405"]
     assert findings and "arrivals are missing" in findings[0].message
-    assert "threads 0 to 127" in findings[0].message and "threads 128 to 255" in findings[0].message or drop == "arrive full"
+    assert (
+        "threads 0 to 127" in findings[0].message
+        and "threads 128 to 255" in findings[0].message
+        or drop == "arrive full"
+    )
 
 
 def test_a_wait_that_nobody_ends():

@@ -20,7 +20,12 @@ def check(body, scalar, x=None):
     values = np.random.default_rng(1).integers(1, 1000, N).astype(np.int32) if x is None else x
     func = launch(
         [X, Y],
-        lambda t, b: [put(ACC, i32(0)), put(STEPS, i32(0)), *body(t, b, b * 64 + t), store(Y, load(ACC, 0), b * 64 + t)],
+        lambda t, b: [
+            put(ACC, i32(0)),
+            put(STEPS, i32(0)),
+            *body(t, b, b * 64 + t),
+            store(Y, load(ACC, 0), b * 64 + t),
+        ],
         threads=64,
         blocks=2,
         allocate=[ACC, STEPS],

@@ -29,7 +29,11 @@ def test_a_broadcast_is_one_wavefront():
     tile = shared("tile", 32, "float32")
 
     def body(t, b):
-        return [store(tile, load(X, t), t), barrier(), store(Y, load(tile, 5) + load(tile, tir.floordiv(t, 8)), b * 32 + t, line=4)]
+        return [
+            store(tile, load(X, t), t),
+            barrier(),
+            store(Y, load(tile, 5) + load(tile, tir.floordiv(t, 8)), b * 32 + t, line=4),
+        ]
 
     row = next(row for row in counters(body, allocate=[tile]).shared_banks if row.access == "read")
     assert (row.requests, row.used, row.ideal) == (8, 8, 8)

@@ -75,6 +75,55 @@ def test_an_empty_grid_does_nothing():
     clean(func, {"x": np.zeros(0, np.int32)})
 
 
+def test_sizes_that_stand_only_in_sums_are_passed():
+    n = var("n")
+    x = buffer("x", (n * 4 + 2,), "int32")
+    program = Program(launch([x], lambda t, b: [store(x, n, t)], threads=8))
+    array = np.zeros(10, np.int32)
+    report = program.run({"x": array}, sizes={n: 2})
+    assert report.findings == () and array.tolist() == [2] * 8 + [0, 0]
+    with pytest.raises(ValueError, match="`n`"):
+        program.run({"x": array})
+
+
+def test_views_of_global_memory():
+    x, flat, raw = buffer("x", (4, 8), "int32"), buffer("flat", (16,), "int32"), buffer("raw", (128,), "uint8")
+
+    def body(t, b):
+        return [
+            tir.DeclBuffer(flat, data=tir.ptr_byte_offset(tir.buffer_data(x), 64, "int32")),
+            tir.DeclBuffer(raw, data=tir.buffer_data(x)),
+            store(flat, t + 100, t),
+            store(raw, tir.const(7, "uint8"), t * 4),
+        ]
+
+    got = clean(launch([x], body, threads=16), {"x": np.zeros((4, 8), np.int32)})["x"].reshape(-1)
+    assert got.tolist() == [7] * 16 + list(range(100, 116))
+
+
+def test_a_view_and_its_array_race_by_address():
+    x, flat = buffer("x", (4, 8), "int32"), buffer("flat", (32,), "int32")
+
+    def body(t, b):
+        view = tir.DeclBuffer(flat, data=tir.buffer_data(x))
+        return [view, store(x, t, i32(0), t, line=3), store(flat, i32(5), 7 - t, line=4)]
+
+    _, report = run(launch([x], body, threads=8), {"x": np.zeros((4, 8), np.int32)})
+    assert [(f.code, f.span.line) for f in report.findings] == [("TL401", 4)]
+
+
+def test_one_array_passed_twice_races_by_address():
+    a, b = buffer("a", (64,), "int32"), buffer("b", (64,), "int32")
+    func = launch([a, b], lambda t, _: [store(b, load(a, 63 - t) + 1, t, line=4)], threads=64)
+    apart = {"a": np.zeros(64, np.int32), "b": np.zeros(64, np.int32)}
+    assert Program(func).run(apart).findings == ()
+    both = np.zeros(64, np.int32)
+    report = Program(func).run({"a": both, "b": both})
+    assert [(f.code, f.span.line) for f in report.findings] == [("TL401", 4)]
+    in_place = launch([a, b], lambda t, _: [store(b, load(a, t) + 1, t)], threads=64)
+    assert Program(in_place).run({"a": both, "b": both}).findings == ()
+
+
 def test_strided_arrays():
     rows, columns, stride = var("rows"), var("columns"), var("stride")
     x = buffer("x", (rows, columns), "float32", strides=(stride, 1))
@@ -98,6 +147,7 @@ def test_arrays_that_are_not_contiguous_are_written_back():
 def test_scalar_parameters():
     n, factor, flag = var("n"), var("factor", "float32"), var("flag", "bool")
     out = buffer("out", (4,), "float32")
+
     def body(t, b):
         return [store(out, tir.Select(flag, factor * tir.Cast("float32", n + t), f32(0)), t)]
 
@@ -150,7 +200,9 @@ def test_indices_of_64_bits():
 
 def test_an_index_through_memory():
     x, at, y = buffer("x", (32,), "float32"), buffer("at_", (32,), "int32"), buffer("y", (32,), "float32")
-    func = launch([x, at, y], lambda t, b: [store(y, load(x, load(at, t)), load(at, tir.floormod(t + 1, 32)))], threads=32)
+    func = launch(
+        [x, at, y], lambda t, b: [store(y, load(x, load(at, t)), load(at, tir.floormod(t + 1, 32)))], threads=32
+    )
     order = np.random.default_rng(0).permutation(32).astype(np.int32)
     values = np.arange(32, dtype=np.float32)
     wanted = np.zeros(32, np.float32)
@@ -172,6 +224,16 @@ def test_printed_values_come_by_block_and_thread():
         "hello BLOCK=(1, 0, 0), THREAD=(0, 0, 0)",
         "hello BLOCK=(1, 0, 0), THREAD=(1, 0, 0)",
     )
+
+
+def test_printed_elements_name_their_index():
+    x = buffer("x", (4,), "float32")
+    k = var("k")
+    call = tir.call_extern("void", "tl_print", StringImm("m"), load(x, k), StringImm("x[{}, {}]"), k, k + 1)
+    func = launch([x], lambda t, b: [loop(k, 2, evaluate(call))], threads=1)
+    _, report = run(func, {"x": np.array([1.5, 2, 3, 4], np.float32)})
+    place = "BLOCK=(0, 0, 0), THREAD=(0, 0, 0)"
+    assert report.printed == (f"m {place}: x[0, 1] = 1.5", f"m {place}: x[1, 2] = 2.0")
 
 
 def test_printing_a_constant():

@@ -106,7 +106,9 @@ def test_several_statements_on_the_same_register_run_side_by_side():
     k = var("k")
 
     def statements(t):
-        return [unroll(k, 4, seq(store(a, t + k, k), store(b, load(a, k) * 2, k), store(a, load(a, k) + load(b, k), k)))]
+        return [
+            unroll(k, 4, seq(store(a, t + k, k), store(b, load(a, k) * 2, k), store(a, load(a, k) + load(b, k), k)))
+        ]
 
     got, func = per_thread(4, statements, [a, b], out_type="int32", result=lambda k: load(a, i32(k)))
     assert (got == 3 * (np.arange(T)[:, None] + np.arange(4))).all() and python_loops(func) == 0

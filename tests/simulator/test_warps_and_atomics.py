@@ -42,7 +42,9 @@ def test_a_shuffle_with_a_different_source_per_lane():
 def test_shuffles_of_every_type(dtype):
     values = np.arange(64).astype(getattr(ml_dtypes, dtype, None) or dtype)
     source, out = buffer("X", (64,), dtype), buffer("Y", (64,), dtype)
-    func = launch([source, out], lambda t, b: [store(out, shuffle("_xor", dtype, load(source, t), i32(5)), t)], threads=64)
+    func = launch(
+        [source, out], lambda t, b: [store(out, shuffle("_xor", dtype, load(source, t), i32(5)), t)], threads=64
+    )
     assert (clean(func, {"X": values, "Y": np.zeros_like(values)})["Y"] == values[LANES ^ 5]).all()
 
 
@@ -153,7 +155,11 @@ def test_atomics_of_lanes_that_take_part_only():
     call = extern("int32", "tl_atomic_add", address(H, 0), i32(2))
     func = launch([H, OLD], lambda t, b: [when(tir.floormod(t, 2).equal(1), store(OLD, call, t))], threads=64)
     got = clean(func, {"H": np.array([5], np.int32), "OLD": np.full(64, -1, np.int32)})
-    assert got["H"][0] == 5 + 64 and got["OLD"][1::2].tolist() == list(range(5, 5 + 64, 2)) and (got["OLD"][::2] == -1).all()
+    assert (
+        got["H"][0] == 5 + 64
+        and got["OLD"][1::2].tolist() == list(range(5, 5 + 64, 2))
+        and (got["OLD"][::2] == -1).all()
+    )
 
 
 def test_atomics_of_many_blocks():
@@ -174,14 +180,18 @@ def test_atomic_load_and_store_do_not_race():
         write = when(t.equal(0), evaluate(extern("void", "tl_atomic_store", address(H, 0), i32(3))))
         return [write, store(Y, extern("int32", "tl_atomic_load", address(H, 0)), t)]
 
-    assert (clean(launch([H, Y], body, threads=64), {"H": np.zeros(1, np.int32), "Y": np.zeros(64, np.int32)})["Y"] == 3).all()
+    assert (
+        clean(launch([H, Y], body, threads=64), {"H": np.zeros(1, np.int32), "Y": np.zeros(64, np.int32)})["Y"] == 3
+    ).all()
 
 
 def test_atomics_inside_a_vector_loop():
     H = buffer("H", (8,), "int32")
     k = var("k")
     func = launch(
-        [H], lambda t, b: [unroll(k, 4, evaluate(extern("int32", "tl_atomic_add", address(H, k * 2), t + k)))], threads=32
+        [H],
+        lambda t, b: [unroll(k, 4, evaluate(extern("int32", "tl_atomic_add", address(H, k * 2), t + k)))],
+        threads=32,
     )
     assert clean(func, {"H": np.zeros(8, np.int32)})["H"].tolist() == [496, 0, 528, 0, 560, 0, 592, 0]
 

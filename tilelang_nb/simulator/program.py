@@ -51,24 +51,25 @@ class Program:
             self._variants[aliased] = translator, source, namespace["kernel"]
         return self._variants[aliased]
 
-    def run(self, arguments: Mapping[str, Any]) -> Report:
+    def run(self, arguments: Mapping[str, Any], sizes: Mapping[Any, int] | None = None) -> Report:
         """Run on arguments by parameter name: arrays, which are written in place, and numbers.
 
-        The arguments must fit the parameters; that is the caller's to check.
+        sizes: values of symbolic sizes (by variable) that no extent or stride is on its own.  The arguments must fit the
+        parameters; that is the caller's to check.
         """
         with threadpoolctl.threadpool_limits(1, "blas"), np.errstate(all="ignore"):
-            return _Launch(self, arguments).run()
+            return _Launch(self, arguments, sizes or {}).run()
 
 
 class _Launch:
     """One run of a program."""
 
-    def __init__(self, program: Program, arguments: Mapping[str, Any]):
+    def __init__(self, program: Program, arguments: Mapping[str, Any], sizes: Mapping[Any, int]):
         self.program, self.checks = program, program.checks
         params = list(program.func.params)
         arrays = {param: arguments[param.name] for param in params if hasattr(param.ty, "shape")}
         self.copies: list[tuple[np.ndarray, np.ndarray]] = []  # (given, contiguous copy)
-        self.sizes = _sizes(arrays)
+        self.sizes = {**_sizes(arrays), **{variable: int(size) for variable, size in sizes.items()}}
         overlapping = _overlaps(list(arrays.values()))
         self.translator, _, self.kernel = program._variant(overlapping)
         self.epochs = Epochs()
@@ -79,17 +80,21 @@ class _Launch:
         labels = self.translator.labels
         for param in params:
             if param in arrays:
-                self.parameters[labels[param]] = self._array(param, arrays[param], overlapping)
+                self.parameters[labels[param]] = self._array(param, arrays[param])
             else:
                 dtype, value = str(param.ty.dtype), arguments[param.name]
                 self.parameters[labels[param]] = _scalar(dtype, value)
                 if not is_float(dtype):
                     self.sizes[param] = int(value)
-        for variable, size in self.sizes.items():
-            if variable in labels and labels[variable] not in self.parameters:
-                self.parameters[labels[variable]] = size
+        for variable, label in labels.items():
+            if label not in self.parameters:
+                if variable not in self.sizes:
+                    raise ValueError(f"the size `{variable.name}` does not follow from the arrays: pass it in `sizes`")
+                self.parameters[label] = self.sizes[variable]
+        if self.checks:
+            self._cast_shadows([(param, self.parameters[labels[param]]) for param in arrays])
 
-    def _array(self, param: Any, array: np.ndarray, overlapping: bool) -> GlobalArray:
+    def _array(self, param: Any, array: np.ndarray) -> GlobalArray:
         strided = bool(len(param.ty.strides or ()))
         if strided:
             data = _flat_view(array)
@@ -99,10 +104,28 @@ class _Launch:
             copy = np.ascontiguousarray(array)
             self.copies.append((array, copy))
             data = copy.reshape(-1)
-        shadow = None
-        if self.checks and param in self.translator.written_buffers():
-            shadow = Shadow(max(data.size, 1), True, param in self.translator.read_buffers() or overlapping)
-        return GlobalArray(param.name, data, shadow)
+        return GlobalArray(param.name, data, None)
+
+    def _cast_shadows(self, arrays: list[tuple[Any, GlobalArray]]) -> None:
+        """A shadow for every array that is written; arrays that overlap in memory share one."""
+        reads, writes = self.translator.accessed
+        groups: list[list[tuple[Any, GlobalArray]]] = []
+        for param, array in arrays:
+            mine = [group for group in groups if any(_share(array.data, other.data) for _, other in group)]
+            groups = [group for group in groups if group not in mine]
+            groups.append([(param, array), *(member for group in mine for member in group)])
+        for group in groups:
+            if not any(param in writes for param, _ in group):
+                continue
+            if len({array.data.itemsize for _, array in group}) > 1:
+                continue  # elements of two sizes have no common cell
+            read = any(param in reads for param, _ in group)
+            starts = [array.data.__array_interface__["data"][0] for _, array in group]
+            size = group[0][1].data.itemsize
+            ends = [start // size + array.data.size for start, (_, array) in zip(starts, group)]
+            shadow = Shadow(max(max(ends) - min(starts) // size, 1), True, read)
+            for start, (_, array) in zip(starts, group):
+                array.shadow, array.first = shadow, (start - min(starts)) // size
 
     def run(self) -> Report:
         t = self.translator
@@ -211,13 +234,12 @@ def _sizes(arrays: Mapping[Any, np.ndarray]) -> dict[Any, int]:
     return sizes
 
 
+def _share(a: np.ndarray, b: np.ndarray) -> bool:
+    return bool(a.size and b.size and np.may_share_memory(a, b))
+
+
 def _overlaps(arrays: list[np.ndarray]) -> bool:
-    return any(
-        np.may_share_memory(a, b)
-        for position, a in enumerate(arrays)
-        for b in arrays[position + 1 :]
-        if a.size and b.size
-    )
+    return any(_share(a, b) for position, a in enumerate(arrays) for b in arrays[position + 1 :])
 
 
 def _flat_view(array: np.ndarray) -> np.ndarray:

@@ -40,6 +40,14 @@ class MemoryAccess:
             return value
         return np.where(ok, value, np.asarray(value).dtype.type(0))
 
+    def view_global(self, array: Any, dtype: Any, offset: int) -> Any:
+        """A global array seen as another type from a byte on; one of the same element size shares its shadow."""
+        size = np.dtype(dtype).itemsize
+        raw = array.data.view(np.uint8)[offset:]
+        data = raw[: len(raw) // size * size].view(dtype)
+        shadow = array.shadow if size == array.data.itemsize and offset % size == 0 else None
+        return type(array)(array.name, data, shadow, array.first + offset // size)
+
     # ---- loads ----
     def load_global(self, array: Any, part: Array, start: int, bounds: Any, mask: Array, site: int) -> Array:
         index = start if part is None else part + start if start else part

@@ -46,21 +46,27 @@ class Messages:
         code, _ = self.first_lane(lanes)
         self.findings.uninitialised(site, self.coordinates(code), int(np.count_nonzero(lanes)))
 
-    def print_values(self, message: str, value: Array, description: str, mask: Array) -> None:
+    def print_values(
+        self, message: str, value: Array, description: str, indices: tuple[Array, ...], mask: Array
+    ) -> None:
+        """One line for each lane: message, block, thread, and the value under its description."""
         lanes = np.broadcast_to(True if mask is None else mask, self.shape_of(*(() if mask is None else (mask,))))
-        shape = np.broadcast_shapes(lanes.shape, np.shape(value) if value is not None else ())
+        parts = [] if value is None else [value, *indices]
+        shape = np.broadcast_shapes(lanes.shape, *(np.shape(part) for part in parts))
         positions = np.argwhere(np.broadcast_to(lanes, shape))
-        room = PRINT_LIMIT - len(self.machine.printed)
-        values = None if value is None else np.broadcast_to(value, shape)
-        for position in positions[: max(room, 0)]:
+        room = max(PRINT_LIMIT - len(self.machine.printed), 0)
+        shown = [np.broadcast_to(part, shape) for part in parts]
+        for position in positions[:room]:
             block, thread = self.coordinates(self.codes[position[-2], position[-1]])
             text = f"{message} " if message else ""
             text += f"BLOCK={block}, THREAD={thread}"
-            if values is not None:
-                text += f": {description + ' = ' if description else ''}{values[tuple(position)]}"
+            if shown:
+                numbers = [part[tuple(position)] for part in shown]
+                name = description.format(*numbers[1:]) if indices else description
+                text += f": {name + ' = ' if name else ''}{numbers[0]}"
             self.machine.printed.append(text)
-        if len(positions) > room >= 0:
-            self.machine.printed.append(f"... ({len(positions) - room} more values were printed here and left out)")
+        if len(positions) > room > 0:
+            self.machine.printed.append(f"... lines after the first {PRINT_LIMIT} are left out")
 
     def device_assert(self, condition: Array, message: str, mask: Array, site: int) -> None:
         failed = np.logical_not(condition)

@@ -75,18 +75,19 @@ class Accesses(Expressions):
         high = sum(max(0, (extent - 1) * factor) for extent, factor in axes.values())
         inside = base.within(-low, count - 1 - high)
         shape = tuple(axes.get(position, (1, 0)) for position in range(max(axes, default=-1), -1, -1))
-        fixed = base.low if base.atom and base.low == base.high else None
+        fixed = base.low if base.low == base.high else None
+        start = base.text if fixed is None else str(fixed)
         if not inside:
             site = self.site(kind, storage.label, "local")
             view = f"{base.text}, {shape}, {self.mask}"
             return f"S.window({name}, {view}, {site})", f"S.window({name}_state, {view}, -1)", "view"
         if not axes:
-            texts = [f"{array}[{base.text}]" for array in (name, name + "_state")]
+            texts = [f"{array}[{start}]" for array in (name, name + "_state")]
         elif len(axes) == 1 and 0 in axes and axes[0][1] == 1:
             stop = str(fixed + axes[0][0]) if fixed is not None else f"{base.text}+{axes[0][0]}"
-            texts = [f"{array}[{base.text}:{stop}]" for array in (name, name + "_state")]
+            texts = [f"{array}[{start}:{stop}]" for array in (name, name + "_state")]
         else:
-            texts = [f"window({array}, {base.text}, {shape})" for array in (name, name + "_state")]
+            texts = [f"window({array}, {start}, {shape})" for array in (name, name + "_state")]
         if fixed is None:
             return texts[0], texts[1], "view"
         numbers = [fixed]

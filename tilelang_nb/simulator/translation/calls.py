@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import tvm
+from tvm.ir import StringImm
 
 from .accesses import Accesses
 from .inspection import call_name
@@ -294,13 +295,13 @@ def _mbarrier_wait(t: Calls, arguments: list[Any]) -> None:
 
 @_statement("tl_print")
 def _print(t: Calls, arguments: list[Any]) -> None:
-    message = arguments[0].value
-    value = t.expression(arguments[1]).text if len(arguments) > 1 and not hasattr(arguments[1], "value") else None
-    if len(arguments) > 1 and value is None:  # an immediate number is a value, a string is a description
-        number = arguments[1].value
-        value = t.expression(arguments[1]).text if not isinstance(number, str) else None
-    description = next((a.value for a in arguments[1:] if isinstance(getattr(a, "value", None), str)), "")
-    t.emit(f"S.print_values({message!r}, {value}, {description!r}, {t.mask})")
+    """message, value, description, index...: `{}` in a description stands for the next index."""
+    texts = [a.value if isinstance(a, StringImm) else None for a in arguments]
+    values = [t.expression(a).text for a in arguments[1:] if not isinstance(a, StringImm)]
+    description = next((text for text in texts[1:] if text is not None), "")
+    value, indices = (values[0], values[1:]) if values else ("None", [])
+    shown = "".join(index + ", " for index in indices)
+    t.emit(f"S.print_values({texts[0]!r}, {value}, {description!r}, ({shown}), {t.mask})")
 
 
 @_statement("tl_device_assert")

@@ -343,9 +343,9 @@ class Expressions(Writer):
         low = None if a.low is None or b.low is None else min(a.low, b.low)
         high = None if a.high is None or b.high is None else max(a.high, b.high)
         if condition.axes == 0:
-            return self.make(
-                f"({a.text} if {condition.text} else {b.text})", dtype, condition, a, b, low=low, high=high
-            )
+            # where one side is an array, the other one must have its type and methods
+            x, y = (a.text, b.text) if a.axes | b.axes == 0 else (self.typed(a), self.typed(b))
+            return self.make(f"({x} if {condition.text} else {y})", dtype, condition, a, b, low=low, high=high)
         text = f"np.where({condition.text}, {self.typed(a)}, {self.typed(b)})"
         return self.make(text, dtype, condition, a, b, low=low, high=high)
 

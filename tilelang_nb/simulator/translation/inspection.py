@@ -73,6 +73,9 @@ def loads(node: Any) -> list[Any]:
 
 
 def variables(node: Any) -> list[Any]:
+    """Every occurrence of a variable."""
+    if isinstance(node, int):
+        return []
     found: list[Any] = []
     tvm_ffi.structural_walk(node, (tvm.ir.Var, found.append))
     return found

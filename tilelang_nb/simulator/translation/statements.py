@@ -118,12 +118,18 @@ class Statements(Calls):
         buffer, dtype = node.buffer, str(node.buffer.ty.dtype)
         source, offset = self.pointer(node.data)
         origin = self.storage(source)
+        shape = tuple(buffer.ty.shape)
+        if origin.space == "global":
+            text = f"S.view_global({origin.name}, {NUMPY[dtype]}, {offset.text})"
+            name = self.at_depth(buffer.name, text, offset.depth)
+            strides = tuple(buffer.ty.strides or ())
+            self.buffers[buffer] = Storage("global", name, buffer.name, shape, dtype, 0, strides)
+            self.global_views[buffer] = self.global_views.get(source, source)
+            return
         if origin.space != "shared" or offset.low is None or offset.low != offset.high:
             raise Unsupported(f"a view of {origin.space} memory at a run-time offset", self.span)
         self.granule = min(self.granule, BYTES[dtype])
-        self.buffers[buffer] = Storage(
-            "shared", self.fresh(buffer.name), buffer.name, tuple(buffer.ty.shape), dtype, offset.low
-        )
+        self.buffers[buffer] = Storage("shared", self.fresh(buffer.name), buffer.name, shape, dtype, offset.low)
 
     def statement_Bind(self, node: Any) -> None:
         value = self.expression(node.value)

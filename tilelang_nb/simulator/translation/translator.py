@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import tvm
-
-from .inspection import BLOCKING, accessed_buffers, contains_call
+from .inspection import BLOCKING, accessed_buffers, contains_call, variables
 from .statements import Statements
 from .suites import render
 from .values import NUMPY, AccessDetail, Site, Storage, Unsupported, Value, integer_range
@@ -36,6 +34,7 @@ class Translator(Statements):
         self.tallies: dict[tuple[tuple[str, int], ...], int] = {}
         self.site_details: dict[int, AccessDetail] = {}
         self.shared_bytes, self.register_bytes, self.granule, self.largest_vector = 0, 0, 16, 1
+        self.global_views: dict[Any, Any] = {}  # view of a parameter -> the parameter
         self._access: tuple[set[Any], set[Any]] | None = None
         self._left: list[str | None] = []
         self._next_position = 0
@@ -64,10 +63,10 @@ class Translator(Statements):
             raise Unsupported(f"type {dtype} of parameter {parameter.name}")
         shape, strides = tuple(parameter.ty.shape), tuple(parameter.ty.strides or ())
         self.buffers[parameter] = Storage("global", name, parameter.name, shape, dtype, 0, strides)
-        for extent in (*shape, *strides):
-            if isinstance(extent, tvm.ir.Var) and extent not in self.names:
-                symbol = self._reserve(extent)
-                self.names[extent] = Value(symbol, str(extent.ty.dtype), 0, 0, True, True, 0, integer_range("int32")[1])
+        for symbol in (variable for extent in (*shape, *strides) for variable in variables(extent)):
+            if symbol not in self.names and symbol not in self.func.params:
+                name = self._reserve(symbol)
+                self.names[symbol] = Value(name, str(symbol.ty.dtype), 0, 0, True, True, 0, integer_range("int32")[1])
 
     def _reserve(self, variable: Any) -> str:
         """The Python name of a parameter or symbolic size; no temporary may take it."""
@@ -96,17 +95,13 @@ class Translator(Statements):
     def site_table(self) -> list[Site]:
         return self.sites
 
-    def written_buffers(self) -> set[Any]:
-        """Buffers with a store or an atomic operation."""
-        return self._accessed()[1]
-
-    def read_buffers(self) -> set[Any]:
-        """Buffers with a load."""
-        return self._accessed()[0]
-
-    def _accessed(self) -> tuple[set[Any], set[Any]]:
+    @property
+    def accessed(self) -> tuple[set[Any], set[Any]]:
+        """(buffers that are read, buffers that are written); a view counts as the parameter it shows."""
         if self._access is None:
-            self._access = accessed_buffers(self.func.body)
+            reads, writes = accessed_buffers(self.func.body)
+            roots = {view: root for view, root in self.global_views.items()}
+            self._access = {roots.get(b, b) for b in reads}, {roots.get(b, b) for b in writes}
         return self._access
 
     @property
