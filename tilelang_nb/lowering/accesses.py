@@ -17,29 +17,11 @@ from tvm import tirx as tir
 from tvm_ffi import WalkResult
 
 from .addresses import Form, Prover, Window, identity
+from .memory_overlap import Memory
 
 READ, WRITE, ATOMIC = "read", "write", "atomic"
 _MOST_GROUPS = 24  # of one buffer; beyond it an access is taken to touch anything in it
 _MOST_OFFSETS = 16  # compared one by one, beyond it as a range
-
-
-@dataclass(frozen=True, eq=False)
-class Memory:
-    """A buffer as far as overlap goes: two memories share bytes only where their ranges of one space do.
-
-    space: the arena, or the buffer itself where nothing else can lie in its place.
-    key: equal for views that address the same elements by the same indices.
-    """
-
-    space: Any
-    begin: int
-    end: int
-    key: Any
-    name: str
-    is_shared: bool
-
-    def overlaps(self, other: Memory) -> bool:
-        return self.space == other.space and self.begin < other.end and other.begin < self.end
 
 
 class Access(NamedTuple):

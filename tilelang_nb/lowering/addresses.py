@@ -117,6 +117,7 @@ class Prover:
         self._mask_keys = {self.masks[0].tobytes(): 0}
         self._parsed: dict[int, Sum | None] = {}
         self._one_owner: dict[Any, bool] = {}
+        self._held_ranges: dict[tuple[Term, int], tuple[int, int]] = {}
 
     def enter(self, variable: Any, low: int | None, high: int | None) -> None:
         """A loop variable with its inclusive bounds, where known."""
@@ -225,6 +226,20 @@ class Prover:
         if low is not None and high is not None and low >= 0 and high < modulus:
             return low, high
         return 0, modulus - 1
+
+    def _digit(self, term: Term) -> np.ndarray:
+        """The value of a thread digit in every thread."""
+        variable, divisor, modulus = term
+        value = self._values[variable] // divisor
+        return value if modulus is None else value % modulus
+
+    def _held(self, term: Term, mask: int) -> tuple[int, int]:
+        """Inclusive range of a thread digit among the threads of a mask."""
+        key = (term, mask)
+        if key not in self._held_ranges:
+            values = self._digit(term)[self.masks[mask]]
+            self._held_ranges[key] = (int(values.min()), int(values.max())) if values.size else (0, 0)
+        return self._held_ranges[key]
 
     def _span(self, value: Sum) -> tuple[int | None, int | None]:
         low: int | None = value.constant
@@ -348,7 +363,7 @@ class Prover:
         for dim_a, dim_b, offset in zip(a.dims, b.dims, offsets):
             if dim_a is None or dim_b is None:
                 continue
-            if self._dimension(dict(dim_a), dict(dim_b), a.stale, b.stale, offset, found):
+            if self._dimension(dict(dim_a), dict(dim_b), a, b, offset, found):
                 return "disjoint"
         key = (frozenset(found), a.mask, b.mask)
         if key not in self._one_owner:
@@ -359,8 +374,8 @@ class Prover:
         self,
         a: dict[Term, int],
         b: dict[Term, int],
-        stale_a: Any,
-        stale_b: Any,
+        form_a: Form,
+        form_b: Form,
         offset: Window,
         found: set[Term],
     ) -> bool:
@@ -384,13 +399,23 @@ class Prover:
 
         for term in a.keys() | b.keys():
             left, right = a.get(term, 0), b.get(term, 0)
-            variable, (least, most) = term[0], self.bounds(term)
+            variable = term[0]
+            if variable in self._values:
+                (low_a, high_a), (low_b, high_b) = self._held(term, form_a.mask), self._held(term, form_b.mask)
+                if left == right:
+                    unknown(left, low_a - high_b, high_a - low_b, term)
+                else:
+                    if left:
+                        unknown(left, low_a, high_a)
+                    if right:
+                        unknown(-right, low_b, high_b)
+                continue
+            least, most = self.bounds(term)
             low = -math.inf if least is None else least
             high = math.inf if most is None else most
-            on_threads = variable in self._values
-            if on_threads or self._stale(variable, stale_a) or self._stale(variable, stale_b):
+            if self._stale(variable, form_a.stale) or self._stale(variable, form_b.stale):
                 if left == right:
-                    unknown(left, low - high, high - low, term if on_threads else None)
+                    unknown(left, low - high, high - low)
                 else:
                     if left:
                         unknown(left, low, high)
@@ -419,10 +444,8 @@ class Prover:
     def _determined(self, digits: set[Term], mask_a: int, mask_b: int) -> bool:
         """Whether a thread of mask a and one of mask b that agree in the digits are one thread."""
         key = np.zeros(self.threads, np.int64)
-        for variable, divisor, modulus in sorted(digits, key=repr):
-            value = self._values[variable] // divisor
-            value = value if modulus is None else value % modulus
-            _, value = np.unique(value, return_inverse=True)
+        for digit in sorted(digits, key=repr):
+            _, value = np.unique(self._digit(digit), return_inverse=True)
             key = np.unique(key * (int(value.max()) + 1) + value, return_inverse=True)[1]
         in_a, in_b = self.masks[mask_a], self.masks[mask_b]
         size = int(key.max()) + 1

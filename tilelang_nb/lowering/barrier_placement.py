@@ -201,6 +201,7 @@ class _Placement:
 
     def _inner(self, piece: Piece, guard: Any) -> list[tir.Stmt]:
         inner, node = piece.inner, piece.node
+        assert inner is not None
         if isinstance(inner, Chain):
             return [with_body(node, sequence(self.chain(inner, guard)))]
         if isinstance(inner, Loop):

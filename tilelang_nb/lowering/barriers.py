@@ -17,8 +17,6 @@ different turns cannot be cut: TL210.
 
 from __future__ import annotations
 
-import math
-from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,15 +26,14 @@ from tvm import tirx as tir
 
 from tilelang_nb.source import catalogue as say
 
-from .accesses import WRITE, Access, AccessReader, Conflict, Conflicts, Memory, Pending
+from .accesses import WRITE, Access, AccessReader, Conflict, Conflicts, Pending
 from .addresses import Prover, identity
 from .barrier_placement import Branch, Chain, Loop, Piece, Scope, Summary, place
 from .context import LaunchContext
-from .rewrite import has, map_children, scope
+from .memory_overlap import PARALLEL, Memory, tracked_memory
+from .rewrite import has, map_children, sequence
 from .uniformity import Uniformity
-from .views import root, view_source
 
-PARALLEL = "tl.parallel"  # annotation of a lowered T.Parallel loop
 WARP_GROUPS = "tl.warp_groups"  # attribute around the body of T.ws
 
 
@@ -65,109 +62,48 @@ def _thread_axes(body: tir.Stmt) -> list[tuple[Any, int]]:
 
 
 def _without_groups(body: tir.Stmt) -> tir.Stmt:
-    """`T.ws` has done its part: what selects its warps is the `if` inside."""
-    found: list[Any] = []
+    """`T.ws` has done its part.
+
+    What selects its warps is the `if` inside; groups that follow each other become one chain of `if` and `else`,
+    because they run at the same time.
+    """
+    if not _has_groups(body):
+        return body
 
     def visit(node: Any) -> Any:
-        if node.attr_key != WARP_GROUPS:
-            return node
-        found.append(node)
-        return node.body
+        if isinstance(node, tir.AttrStmt) and node.attr_key == WARP_GROUPS:
+            return visit(node.body)
+        if not isinstance(node, tir.SeqStmt):
+            return map_children(node, visit)
+        parts: list[Any] = []
+        chain: list[Any] = []
+        for child in node.seq:
+            if isinstance(child, tir.AttrStmt) and child.attr_key == WARP_GROUPS and _selects(child.body):
+                chain.append(visit(child.body))
+                continue
+            parts += [_chained(chain)] if chain else []
+            chain = []
+            parts.append(visit(child))
+        return sequence([*parts, *([_chained(chain)] if chain else [])], node.span)
 
-    changed = tvm_ffi.structural_map(body, (tir.AttrStmt, visit))
-    return changed if found else body
-
-
-def tracked_memory(func: tir.PrimFunc) -> dict[Any, Memory]:
-    """The buffers whose accesses can conflict: all shared ones, and global ones that the launch writes.
-
-    A view has the memory of the buffer it looks into; views in the arena have their place there.
-    """
-    memory: dict[Any, Memory] = {}
-    sources: dict[Any, Any] = {}
-    buffers: dict[int, Any] = {}
-    stores: Counter[int] = Counter()
-    used: set[int] = set()  # read, or touched through a pointer
-
-    def declared(node: Any) -> None:
-        buffer = node.buffer
-        if isinstance(node, tir.AllocBuffer):
-            if scope(buffer).startswith("shared"):
-                memory[buffer] = Memory(buffer, 0, 1, buffer, buffer.name, True)
-        elif getattr(node.data.op, "name", "") == "tirx.ptr_byte_offset":
-            begin, arena = int(node.data.args[1]), view_source(node)
-            dtype, shape = str(buffer.ty.dtype), tuple(int(extent) for extent in buffer.ty.shape)
-            end = begin + -(-tvm.DataType(dtype).bits * math.prod(shape) // 8)
-            memory[buffer] = Memory(arena, begin, end, (begin, dtype, shape), buffer.name, True)
-        else:
-            sources[buffer] = view_source(node)
-
-    def number(buffer: Any) -> int:
-        key = identity(buffer)
-        if key not in buffers:
-            buffers[key] = buffer
-        return key
-
-    def stored(node: Any) -> None:
-        stores[number(node.buffer)] += 1
-
-    def pointed(variable: Any) -> None:
-        if isinstance(variable.ty, tir.BufferType):
-            stores[number(variable)] += 1
-            used.add(identity(variable))
-
-    def called(call: Any) -> None:
-        if getattr(call.op, "name", "") in ("tirx.address_of", "tirx.buffer_data", "tirx.tvm_access_ptr"):
-            tvm_ffi.structural_walk(call, (tvm.ir.Var, pointed))
-
-    tvm_ffi.structural_walk(
-        func.body,
-        [
-            ((tir.AllocBuffer, tir.DeclBuffer), declared),
-            (tir.BufferStore, stored),
-            (tvm.ir.TensorLoad, lambda load: used.add(number(load.source))),
-            (tvm.ir.Call, called),
-        ],
-    )
-    arenas = {m.space for m in memory.values() if m.space is not m.key}
-    for arena in arenas:  # touched through its views only
-        memory.pop(arena, None)
-    for view in sources:
-        owner = root(view, sources)
-        if owner in memory:
-            memory[view] = Memory(owner, 0, 1, view, view.name, True)
-    family: dict[int, list[int]] = {}  # global buffers by the one that owns the memory
-    for key, buffer in buffers.items():
-        if scope(buffer) == "global":
-            family.setdefault(identity(root(buffer, sources)), []).append(key)
-    for owner, members in family.items():
-        count = sum(stores[key] for key in members)
-        if count == 0:
-            continue
-        # one store, outside of loops that have an order, cannot conflict with itself
-        if count > 1 or not used.isdisjoint(members) or _stored_in_order(func.body, set(members)):
-            for key in members:
-                buffer = buffers[key]
-                memory[buffer] = Memory(owner, 0, 1, key, buffer.name, False)
-    return memory
+    return visit(body)
 
 
-def _stored_in_order(body: tir.Stmt, buffers: set[int]) -> bool:
-    """A store to one of the buffers is in a loop whose turns follow each other: the next may store there again."""
-    found = False
+def _selects(node: Any) -> bool:
+    return isinstance(node, tir.IfThenElse) and node.else_case is None
 
-    def visit(node: Any, ordered: bool) -> Any:
-        nonlocal found
-        if isinstance(node, tir.BufferStore):
-            found = found or (ordered and identity(node.buffer) in buffers)
-            return node
-        if isinstance(node, tir.For):
-            ordered = ordered or not (node.annotations and PARALLEL in node.annotations)
-        ordered = ordered or isinstance(node, tir.While)
-        return map_children(node, lambda child: visit(child, ordered))
 
-    visit(body, False)
-    return found
+def _chained(branches: list[Any]) -> Any:
+    result = branches[-1]
+    for node in reversed(branches[:-1]):
+        result = tir.IfThenElse(node.condition, node.then_case, result, node.span)
+    return result
+
+
+def _has_groups(body: tir.Stmt) -> bool:
+    found: list[Any] = []
+    tvm_ffi.structural_walk(body, (tir.AttrStmt, lambda n: found.append(n) if n.attr_key == WARP_GROUPS else None))
+    return bool(found)
 
 
 @dataclass

@@ -23,10 +23,10 @@ from tilelang_nb.language.tile_program import RegionOperand, TileCall, operation
 
 from .context import FRAGMENT, SHARED, LaunchContext
 from .jumps import structured_continues
-from .ops import atomic_region, copy, fill, transpose
+from .ops import atomic_region, copy, fill, private_reduce, transpose
 from .rewrite import constant, dtype_of, map_children, nothing, scope, sequence, substitute, walk
 from .uninitialised import warn_uninitialised_reads
-from .views import reinterpreted_fragments, resolve_views, root, views
+from .views import PRIVATE, reinterpreted_fragments, resolve_views, root, views
 
 EXPANSIONS: dict[str, Callable[[TileCall, LaunchContext], Any]] = {
     "copy": copy.expand,
@@ -102,9 +102,10 @@ class _Legaliser:
         if name == "gemm":
             return self._gemm(call, node)
         if name == "reduce":
-            return self._staged(
-                call, node, {"source": FRAGMENT, "target": FRAGMENT}, written="target", reads_target=True
-            )
+            if all(scope(call[field].buffer) in PRIVATE for field in ("source", "target")):
+                return private_reduce.expand(call, self.launch)
+            memory = {"source": FRAGMENT, "target": FRAGMENT}
+            return self._staged(call, node, memory, written="target", reads_target=not call.boolean("clear"))
         if name == "cumulate":
             return self._staged(call, node, {"source": SHARED, "target": SHARED}, written="target", reads_target=False)
         if name == "finalize_reducer" and call["target"] is not None:
@@ -176,7 +177,9 @@ class _Legaliser:
         return wanted != FRAGMENT or (operand.buffer not in self.sources and whole(operand))
 
     def _gemm(self, call: TileCall, node: Any) -> Any:
-        return self._staged(call, node, {"a": SHARED, "b": SHARED, "c": FRAGMENT}, written="c", reads_target=True)
+        always_cleared = constant(call["clear_accum"]) == 1
+        memory = {"a": SHARED, "b": SHARED, "c": FRAGMENT}
+        return self._staged(call, node, memory, written="c", reads_target=not always_cleared)
 
 
 def whole(operand: RegionOperand) -> bool:
