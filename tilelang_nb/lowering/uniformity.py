@@ -63,8 +63,8 @@ class Uniformity:
         if getattr(call.op, "name", "") != "tirx.call_extern":
             return VisitInterrupt(call) if "shfl" in getattr(call.op, "name", "") else None
         name = call.args[0].value
-        if name == "tl.region":
-            return WalkResult.SKIP  # the operand of a tile operation, not a value
+        if name == "tl.region" or name.startswith("__syncthreads"):
+            return WalkResult.SKIP  # the operand of a tile operation is no value; a vote of the block is one for all
         return VisitInterrupt(call) if name.startswith(_LANE_CALLS) else None
 
     # ---- statements ----
