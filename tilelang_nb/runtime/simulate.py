@@ -45,7 +45,7 @@ def simulate(build: Build, binding: Binding) -> Outcome:
     counters: list[Any] = []
     printed: list[str] = []
     for program in build.simulated:
-        report = program.run(values)
+        report = program.run(values, binding.symbols.values)
         findings += [finding for finding in report.findings if finding not in findings]
         counters.append(report.counters)
         printed += report.printed
