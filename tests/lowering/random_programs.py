@@ -24,7 +24,9 @@ class RandomProgram:
         self.loops: list[tuple[Any, str]] = []
         self.values: list[tuple[Any, str]] = []
         self.count = 0
+        self.filled = False
         start = [self._store(self.line), *[self._store(self.table, row) for row in range(ROWS)]]
+        self.filled = True
         self.body = [*start, *[self._statement(0) for _ in range(self.random.randint(2, 6))], self._store(self.out)]
 
     def function(self) -> Any:
@@ -83,7 +85,7 @@ class RandomProgram:
         return tp.load(source, column), lambda s: s[name][column_of(s)]
 
     def _value(self, depth: int = 0) -> tuple[Any, Any]:
-        kind = self.random.choice(["load", "load", "thread", "constant", "bound", "sum"])
+        kind = self.random.choice(["load", "load", "thread", "constant", "bound", "sum"] if self.filled else ["thread"])
         if kind == "bound" and self.values:
             var, name = self.random.choice(self.values)
             return var, lambda s: s[name]

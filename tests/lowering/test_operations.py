@@ -47,7 +47,7 @@ def reduced(
     a = tp.random_array(rng, shape, dtype) if a is None else a
     old = tp.random_array(rng, kept, out)
     got = old.copy()
-    assert run(function, A=a, R=got) == []
+    assert tp.run_twice(function, A=a, R=got) == []
     work = a if a.dtype.kind in "iub" else a.astype(np.float64)
     expected = REDUCTIONS[kind](work, dim).reshape(kept)
     if not clear:
@@ -156,7 +156,7 @@ def product(
     a, b = tp.random_array(rng, a_shape, a_type), tp.random_array(rng, b_shape, a_type)
     old = tp.random_array(rng, (m, n), c_type)
     got = old.copy()
-    assert run(function, A=a, B=b, C=got) == []
+    assert tp.run_twice(function, A=a, B=b, C=got) == []
     wide = np.int64 if numpy_dtype(c_type).kind == "i" else np.float64
     left, right = a.astype(wide), b.astype(wide)
     value = (left.T if ta else left) @ (right.T if tb else right)
@@ -237,7 +237,7 @@ def test_scans_agree_with_numpy(kind, reverse, shape, dim, threads):
     body += [tp.spill_shared(tile, given, launch)]
     a = tp.random_array(np.random.default_rng(1), shape, "float32")
     got = a.copy()
-    assert run(launch.with_barriers(launch.function([given], *body)), A=got) == []
+    assert tp.run_twice(launch.with_barriers(launch.function([given], *body)), A=got) == []
     scan = np.cumsum if kind == "sum" else np.maximum.accumulate
     turned = np.flip(a, dim) if reverse else a
     expected = scan(turned, dim)
@@ -266,7 +266,7 @@ def test_reducers_combine_every_thread_once(kind, threads, start):
     body += [launch.move(target, answer, False)]
     a = tp.random_array(np.random.default_rng(2), (threads, 3), "float32")
     got = np.zeros(3, np.float32)
-    assert run(launch.with_barriers(launch.function([given, answer], *body)), A=a, R=got) == []
+    assert tp.run_twice(launch.with_barriers(launch.function([given, answer], *body)), A=a, R=got) == []
     join = {"sum": np.add, "max": np.maximum, "min": np.minimum}[kind]
     np.testing.assert_allclose(got, join(join.reduce(a, 0), start), rtol=1e-6)
 
@@ -282,7 +282,7 @@ def test_a_reducer_finalised_in_place_is_the_same_in_every_thread():
     body += [launch.lower("finalize_reducer", tp.whole(acc), None)]
     body += [tp.loop("k", 2, lambda k: tp.store(answer, tp.load(registers, k), launch.tx, k))]
     got = np.zeros((96, 2), np.int32)
-    assert run(launch.with_barriers(launch.function([answer], *body)), R=got) == []
+    assert tp.run_twice(launch.with_barriers(launch.function([answer], *body)), R=got) == []
     np.testing.assert_array_equal(got, np.broadcast_to([sum(range(96)), sum(range(96)) + 96], (96, 2)))
 
 
@@ -330,7 +330,7 @@ def test_a_buffer_is_printed_once_in_order(memory):
         body = [tir.AllocBuffer(one), tp.fill_shared(one, given, launch)]
     body.append(launch.lower("print", "it:", tp.whole(one)))
     a = np.arange(6, dtype=np.int32).reshape(2, 3)
-    assert run(launch.with_barriers(launch.function([given], *body)), A=a) == []
+    assert tp.run_twice(launch.with_barriers(launch.function([given], *body)), A=a) == []
     expected = [("it:", int(a[i, j]), f"{one.name}[{{}}, {{}}]", i, j) for i in range(2) for j in range(3)]
     assert run.printed == expected
 

@@ -17,6 +17,7 @@ from tilelang_nb.lowering.barriers import insert_barriers
 from tilelang_nb.lowering.context import LaunchContext, ThreadSet
 from tilelang_nb.lowering.ops.operations import OPERATIONS
 from tilelang_nb.lowering.shared_memory import plan_shared_memory
+from tilelang_nb.simulator import Program
 from tilelang_nb.source.text import Text
 
 
@@ -133,4 +134,18 @@ def random_array(rng: np.random.Generator, shape: Any, dtype: str) -> np.ndarray
     return rng.integers(-8, 9, shape).astype(np.float32).astype(kind) / kind.type(4)
 
 
-__all__ = ["Launch", "run"]
+def run_twice(function: Any, **arguments: Any) -> list[str]:
+    """Run in the second engine and on the simulated device: races of the one and findings of the other.
+
+    The arrays are those of the second engine; the simulated device must agree with them.
+    """
+    copies = {name: value.copy() if isinstance(value, np.ndarray) else value for name, value in arguments.items()}
+    found = run(function, **arguments)
+    report = Program(function).run(copies)
+    for name, value in arguments.items():
+        if isinstance(value, np.ndarray):
+            np.testing.assert_array_equal(np.asarray(copies[name], value.dtype), value)
+    return found + [str(finding) for finding in report.findings]
+
+
+__all__ = ["Launch", "run", "run_twice"]
