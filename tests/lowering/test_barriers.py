@@ -12,6 +12,7 @@ from tvm import tirx as tir
 
 from tilelang_nb.lowering.barriers import insert_barriers
 from tilelang_nb.lowering.rewrite import map_children, nothing
+from tilelang_nb.simulator import Program
 
 
 def barriers(function):
@@ -126,9 +127,11 @@ def test_as_many_barriers_as_needed_and_none_can_be_left_out(make):
     launch, parameters, body, count = make()
     function = inserted(launch, parameters, *body)
     assert len(barriers(function)) == count
-    assert run(function, **arguments(parameters)) == []
+    assert tp.run_twice(function, **arguments(parameters)) == []
     for number in range(count):
         assert run(without(function, number), **arguments(parameters)) != []
+        findings = Program(without(function, number)).run(arguments(parameters)).findings
+        assert {finding.code for finding in findings} == {"TL401"}
 
 
 def test_the_exchange_under_a_condition_gives_what_the_text_says():
