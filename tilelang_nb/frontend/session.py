@@ -14,6 +14,7 @@ import sys
 import tokenize
 import types
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from ..language import entry
@@ -187,11 +188,14 @@ class Session:
         carried = [diagnostic for diagnostic in carried if isinstance(diagnostic, Diagnostic)]
         if carried:
             self.exception = error
+            other = getattr(error, "text", None)
+            if other is not None and other != self.text:
+                carried = [_of_another_text(diagnostic, other) for diagnostic in carried]
             for diagnostic in carried:
                 self.report(_at_line(diagnostic, span))
             return
         self.exception = error
-        if is_internal(error.__traceback__):
+        if is_internal(error.__traceback__) and not isinstance(error, ModuleNotFoundError):
             self.report(internal_error(error).at(span, tuple(notes)))
             return
         message = say.ExceptionWhileBuilding(
@@ -276,11 +280,18 @@ def _with_assert_operations(source: str) -> str:
 
 def _at_line(diagnostic: Diagnostic, span: Span) -> Diagnostic:
     """A diagnostic that an exception of host code carried: placed at the host line if it has no place of its own."""
-    from dataclasses import replace
-
     if diagnostic.span is None:
         return replace(diagnostic, span=span)
     return replace(diagnostic, notes=(*diagnostic.notes, Note(f"used in line {span.line}", span)))
+
+
+def _of_another_text(diagnostic: Diagnostic, text: Text) -> Diagnostic:
+    """A diagnostic of a kernel from an earlier cell or a module: this cell's lines are not the ones it speaks of."""
+    notes = [Note(note.message) for note in diagnostic.notes]
+    if diagnostic.span is not None:
+        place = f"{text.name}, line {diagnostic.span.line}"
+        notes.insert(0, Note(f"at `{text.line(diagnostic.span.line).strip()}` in {place}"))
+    return replace(diagnostic, span=None, notes=tuple(notes), fixes=())
 
 
 def _frames_outward() -> Iterator[types.FrameType]:
@@ -383,4 +394,15 @@ def _prim_func(function: Any, **options: Any) -> Any:
     return build(function, **options)
 
 
-entry.install(prim_func=_prim_func, macro=make_macro)
+def _macro(function: Any) -> Any:
+    """In a cell the walk reports what is wrong; in a module the package's entry point says it with the text."""
+    if session_of(function) is not None:
+        return make_macro(function)
+    try:
+        make = provided("macro")
+    except LookupError:
+        return make_macro(function)
+    return make(function)
+
+
+entry.install(prim_func=_prim_func, macro=_macro)
