@@ -32,6 +32,7 @@ IN_PLACE = {
 
 
 def assign(walker: Any, node: ast.Assign) -> None:
+    """`target = value`: one target, which may be a name, an element, an attribute or a tuple; TL101 for several."""
     if len(node.targets) > 1:
         lines, source = [], ast.unparse(node.value)
         for target in node.targets:
@@ -63,6 +64,7 @@ def bind_target(walker: Any, target: ast.expr, box: list[Any], node: ast.AST) ->
 
 
 def unpack(walker: Any, target: ast.Tuple | ast.List, value: Any, node: ast.AST) -> None:
+    """A tuple target: one item for each, with a starred one taking the rest."""
     if is_device(value):
         remedy = "unpack a tuple, or index it"
         raise Refusal(say.NotIterable(what=f"{described(value)} to unpack", remedy=remedy), target)
@@ -176,6 +178,7 @@ def _dtype_of(annotation: Any) -> str | None:
 
 
 def delete(walker: Any, node: ast.Delete) -> None:
+    """`del name`: the name is not bound from here on."""
     for target in node.targets:
         if not isinstance(target, ast.Name):
             message = say.UnsupportedSyntax(

@@ -90,6 +90,7 @@ def find_scalars(
 
 
 def walk(walker: Walker, parameters: list[Parameter]) -> None:
+    """One pass over the body of a kernel, with its parameters bound."""
     node = walker.definition.node
     walker.builder.at(node, walker.definition.text)
     try:

@@ -171,6 +171,10 @@ def bounds(walker: Any, name: str, given: tuple[Any, Any, Any]) -> tuple[Any, An
 
 
 def kept(walker: Any, bound: Any) -> Any:
+    """What is bound before a loop as the loop may read it.
+
+    A load becomes a value, since the loop may store to its place.
+    """
     if isinstance(bound, Value):
         if bound.reads:
             walker.builder.keep(bound, "bound")

@@ -22,6 +22,8 @@ class Contradiction(Exception):
 
 
 class LoopLayouts:
+    """Chooses how the iterations of each `T.Parallel` nest are dealt to threads and registers."""
+
     def __init__(self, launch: LaunchContext):
         self.launch = launch
         self._sources = views(launch.facts["tile"].body) if "tile" in launch.facts else {}

@@ -101,6 +101,8 @@ class Site:
 
 @dataclass
 class Sites:
+    """What layout inference looks at in a launch: its parallel nests, its operations on whole tiles, its fragments."""
+
     nests: list[Nest] = field(default_factory=list)
     operations: list[Site] = field(default_factory=list)
     fragments: list[Any] = field(default_factory=list)

@@ -25,6 +25,7 @@ def nothing(span: Any = None) -> tir.Stmt:
 
 
 def is_nothing(statement: Any) -> bool:
+    """A statement without effect, as passes leave behind."""
     if isinstance(statement, tir.Evaluate):
         return isinstance(statement.value, IntImm)
     return isinstance(statement, tir.SeqStmt) and all(is_nothing(one) for one in statement.seq)
@@ -111,6 +112,7 @@ def substitute(node: Any, values: Mapping[Any, Any]) -> Any:
 
 
 def walk(node: Any, *callbacks: tuple[Any, Callable[[Any], Any]], order: str = "post") -> None:
+    """Call each callback with every node of its class, children before parents unless `order` says otherwise."""
     tvm_ffi.structural_walk(node, list(callbacks), order=order)
 
 

@@ -28,6 +28,7 @@ _ONLY_WRITTEN = {"copy", "async_copy", "fill", "transpose", "cumulate", "reducer
 
 
 def warn_uninitialised_reads(body: Any, launch: LaunchContext) -> None:
+    """Report TL211 at the first read of each buffer that nothing wrote before it in the order of the text."""
     sources = views(body)
     if not _suspects(body, sources):
         return

@@ -21,6 +21,7 @@ from .elementwise import at, box, converted, element, loops_over
 
 
 def expand(call: TileCall, launch: Any) -> Any:
+    """The call as `T.Parallel` loops over atomic operations on elements; TL204 where the extents do not fit."""
     target, value = call["target"], call["value"]
     mine = box(target)
     theirs = box(value) if isinstance(value, RegionOperand) else mine

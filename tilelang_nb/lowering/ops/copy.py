@@ -22,6 +22,7 @@ HINT = "tl.coalesced_width"
 
 
 def expand(call: TileCall, launch: Any) -> Any:
+    """The call as `T.Parallel` loops over elements; TL204 where the extents do not fit."""
     source, target = call["source"], call["target"]
     mine, theirs = box(target), box(source)
     if len(mine) != len(theirs) or any(
@@ -50,4 +51,5 @@ def _differ(one: Any, other: Any) -> bool:
 
 
 def shape(region: RegionOperand) -> str:
+    """The extents of a region as a message shows them."""
     return "(" + ", ".join(str(extent) for extent in region.extent) + ")"

@@ -48,6 +48,7 @@ def at(region: RegionOperand, dims: Sequence[int], offsets: Sequence[Any]) -> li
 
 
 def element(region: RegionOperand, dims: Sequence[int], offsets: Sequence[Any]) -> Any:
+    """The element of a region at `offsets` along `dims`."""
     return tir.BufferLoad(region.buffer, at(region, dims, offsets))
 
 

@@ -17,6 +17,7 @@ from .elementwise import at, box, converted, loops_over
 
 
 def expand(call: TileCall, launch: Any) -> Any:
+    """The call as `T.Parallel` loops that store the value."""
     target = call["target"]
     dims = box(target)
     value = converted(call["value"], dtype_of(target.buffer))

@@ -18,6 +18,7 @@ from .elementwise import at, converted, element, loops_over
 
 
 def expand(call: TileCall, launch: Any) -> Any:
+    """The call as `T.Parallel` loops over the target; TL204 where the extents do not fit."""
     source, target = call["source"], call["target"]
     rows, columns = len(source.extent) - 2, len(source.extent) - 1
     extents = [constant(extent) for extent in (*source.extent[-2:], *target.extent[-2:])]

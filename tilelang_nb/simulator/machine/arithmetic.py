@@ -78,6 +78,7 @@ def _unsigned(x: Array) -> Array:
 
 
 def count_bits(x: Array) -> Array:
+    """`__popc`: how many bits are set."""
     return np.bitwise_count(_unsigned(x)).astype(np.int32)
 
 
@@ -90,6 +91,7 @@ def _bit_length(x: Array) -> Array:
 
 
 def leading_zeros(x: Array) -> Array:
+    """`__clz`: zero bits above the highest set one; the width for 0."""
     bits = _unsigned(x)
     return np.int32(8 * bits.dtype.itemsize) - _bit_length(bits)
 
@@ -152,6 +154,7 @@ def math_fma(a: Array, b: Array, c: Array) -> Array:
 
 
 def math_power(a: Array, b: Array) -> Array:
+    """`pow`; a negative exponent of an integer counts as 0."""
     if np.asarray(a).dtype.kind in "iu":
         return np.power(a, np.maximum(b, 0))
     return np.power(a, b)
@@ -177,6 +180,7 @@ def inside(index: Array, span: tuple[int, int], offset: int, extent: int) -> Arr
 
 
 def inside_uniform(index: int, extent: int) -> Array:
+    """As `inside` for one index of all threads: None where it is inside."""
     return None if 0 <= index < extent else np.zeros((1, 1), np.bool_)
 
 

@@ -35,6 +35,7 @@ def extern_name(call: Any) -> str:
 
 
 def contains_call(node: Any, names: frozenset[str]) -> bool:
+    """Does a node hold a call of one of these names?"""
     found: list[Any] = []
     tvm_ffi.structural_walk(node, (tvm.ir.Call, lambda call: found.append(1) if call_name(call) in names else None))
     return bool(found)
@@ -82,6 +83,7 @@ def variables(node: Any) -> list[Any]:
 
 
 def uses(node: Any, variable: Any) -> bool:
+    """Does a node read the variable?"""
     return any(other.same_as(variable) for other in variables(node))
 
 
@@ -98,6 +100,7 @@ def reads_memory(expression: Any) -> bool:
 
 
 def same_indices(a: Any, b: Any) -> bool:
+    """Are two index lists the same expressions?"""
     return len(a) == len(b) and all(
         tvm_ffi.structural_equal(x, y, map_free_vars=False) for x, y in zip(a, b, strict=True)
     )

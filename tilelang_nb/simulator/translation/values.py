@@ -32,10 +32,12 @@ BYTES = {
 
 
 def is_float(dtype: str) -> bool:
+    """A floating-point type of any width."""
     return "float" in dtype
 
 
 def is_integer(dtype: str) -> bool:
+    """A signed or unsigned integer type; bool is none."""
     return dtype.startswith(("int", "uint"))
 
 
@@ -137,6 +139,7 @@ class AccessDetail:
 
 
 def dtype_of(expression: Any) -> str:
+    """The type of an expression by name."""
     return str(expression.ty.dtype)
 
 
