@@ -1,7 +1,7 @@
 """A second engine for thread programs: one thread after the other, one operation at a time, in plain Python.
 
-For programs whose threads do not communicate.  Integers are Python ints wrapped at the width of their type, floats NumPy
-scalars.  An access outside a buffer raises.
+For programs whose threads do not communicate.  Integers are Python ints wrapped at the width of their type, floats
+NumPy scalars.  An access outside a buffer raises.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ def wrap(value: int, dtype: str) -> int:
 
 def saturate(value: Any, dtype: str) -> int:
     limits = np.iinfo(dtype)
+    value = float(value)
     if np.isnan(value):
         return 0
     return (
@@ -76,7 +77,7 @@ class Thread:
     def value(self, node: Any) -> Any:
         kind = type(node).__name__
         if kind == "IntImm":
-            return bool(node.value) if str(node.ty.dtype) == "bool" else int(node.value)
+            return wrap(node.value, str(node.ty.dtype))
         dtype = str(node.ty.dtype)
         if kind == "FloatImm":
             return np.dtype(dtype).type(float(node.value))

@@ -253,5 +253,5 @@ def test_printing_a_constant():
 )
 def test_what_is_not_executed_is_refused_by_name(statement):
     x = buffer("x", (4,), "int32")
-    with pytest.raises(Unsupported, match="no_such_function|thread_return|other"):
+    with pytest.raises(Unsupported, match=r"no_such_function|thread_return|other"):
         Program(launch([x], lambda t, b: [statement(x)], threads=1))

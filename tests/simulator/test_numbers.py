@@ -33,7 +33,7 @@ def elementwise(function, result: str, *arrays: np.ndarray, names=("a", "b", "c"
     inputs = [buffer(name, (size,), str(array.dtype)) for name, array in zip(names, arrays)]
     out = buffer("out", (size,), result)
     func = launch([*inputs, out], lambda t, b: [store(out, function(*[load(x, t) for x in inputs]), t)], threads=size)
-    arguments = {name: array for name, array in zip(names, arrays)}
+    arguments = dict(zip(names, arrays))
     return clean(func, arguments | {"out": np.zeros(size, numpy_type(result))})["out"]
 
 
@@ -222,12 +222,13 @@ def test_float_floor_division_and_modulo_round_down():
 
 
 UNARY = {
-    "exp": np.exp, "exp2": np.exp2, "log": np.log, "log2": np.log2, "log10": np.log10, "log1p": np.log1p, "sqrt": np.sqrt,
-    "sin": np.sin, "cos": np.cos, "tan": np.tan, "tanh": np.tanh, "sinh": np.sinh, "cosh": np.cosh, "asin": np.arcsin,
+    "exp": np.exp, "exp2": np.exp2, "log": np.log, "log2": np.log2, "log10": np.log10, "log1p": np.log1p,
+    "sqrt": np.sqrt, "sin": np.sin, "cos": np.cos, "tan": np.tan, "tanh": np.tanh, "sinh": np.sinh, "cosh": np.cosh,
+    "asin": np.arcsin,
     "acos": np.arccos, "atan": np.arctan, "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc, "nearbyint": np.rint,
     "abs": np.abs, "rsqrt": lambda x: 1 / np.sqrt(x), "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
-    "erf": lambda x: np.array([math.erf(v) for v in x]), "round": lambda x: np.array([math.copysign(math.floor(abs(v) + 0.5), v) for v in x]),
-    "exp10": lambda x: 10.0**x,
+    "erf": lambda x: np.array([math.erf(v) for v in x]), "exp10": lambda x: 10.0**x,
+    "round": lambda x: np.array([math.copysign(math.floor(abs(v) + 0.5), v) for v in x]),
 }  # fmt: skip
 
 

@@ -73,7 +73,7 @@ class Programs:
         return tir.Cast("int32", tir.Cast(narrow, load(self.i, 0) if isinstance(value, tir.IntImm) else value))
 
     def folding(self, operation, a, b, instead=None):
-        """TVM folds constants while a node is built, and refuses a division by 0 or a shift by more than the width there."""
+        """TVM folds constants while a node is built; it refuses a division by 0 and a shift by the width there."""
         try:
             return operation(a, b)
         except tvm.error.InternalError:

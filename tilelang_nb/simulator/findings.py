@@ -92,8 +92,8 @@ class Findings:
         here = self.sites[site]
 
         def make() -> tuple[Message, tuple[Note, ...]]:
-            what = "register" if here.space == "local" else "element"
-            problem = f"{_threads(where)} reads {'a ' if what == 'register' else 'an '}{what} of `{here.buffer}` that nothing has written"
+            what = "a register" if here.space == "local" else "an element"
+            problem = f"{_threads(where)} reads {what} of `{here.buffer}` that nothing has written"
             remedy = f"write `{here.buffer}` first, for example with `T.clear({here.buffer})`"
             return say.SimulatedUninitialisedRead(problem=problem, remedy=remedy), ()
 

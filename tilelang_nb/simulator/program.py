@@ -54,8 +54,8 @@ class Program:
     def run(self, arguments: Mapping[str, Any], sizes: Mapping[Any, int] | None = None) -> Report:
         """Run on arguments by parameter name: arrays, which are written in place, and numbers.
 
-        sizes: values of symbolic sizes (by variable) that no extent or stride is on its own.  The arguments must fit the
-        parameters; that is the caller's to check.
+        sizes: values of symbolic sizes (by variable) that no extent or stride is on its own.  The arguments must fit
+        the parameters; that is the caller's to check.
         """
         with threadpoolctl.threadpool_limits(1, "blas"), np.errstate(all="ignore"):
             return _Launch(self, arguments, sizes or {}).run()
@@ -73,7 +73,7 @@ class _Launch:
         overlapping = _overlaps(list(arrays.values()))
         self.translator, _, self.kernel = program._variant(overlapping)
         self.epochs = Epochs()
-        self.findings = Findings(self.translator.site_table())
+        self.findings = Findings(self.translator.sites)
         self.counting = Counting()
         self.printed: list[str] = []
         self.parameters: dict[str, Any] = {}

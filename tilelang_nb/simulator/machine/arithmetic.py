@@ -220,9 +220,8 @@ def window(registers: Array, base: int, shape: tuple[tuple[int, int], ...]) -> A
 NAMESPACE: dict[str, Any] = {
     "np": np,
     **{name: getattr(ml_dtypes, name) for name in dir(ml_dtypes) if name.startswith(("bfloat16", "float8"))},
-    **{
-        f"wrap_{'' if signed else 'u'}int{bits}": _wrapper(bits, signed) for bits in (8, 16, 32, 64) for signed in (1, 0)
-    },
+    **{f"wrap_int{bits}": _wrapper(bits, True) for bits in (8, 16, 32, 64)},
+    **{f"wrap_uint{bits}": _wrapper(bits, False) for bits in (8, 16, 32, 64)},
     **{
         function.__name__: function
         for function in (

@@ -1,10 +1,10 @@
 """Barriers and the scheduling of strands.
 
-A block barrier costs nothing in lockstep.  After a fork strands are generators that yield a `Wait`; the fork resumes whichever
-is ready.  Nothing ready is a deadlock.
+A block barrier costs nothing in lockstep.  After a fork strands are generators that yield a `Wait`; the fork resumes
+whichever is ready.  Nothing ready is a deadlock.
 
-Order of accesses: a strand counts epochs, and knows for each other strand which of its epochs are ordered before its own next
-access.  Barriers carry this knowledge from those who arrive to those who wait.
+Order of accesses: a strand counts epochs, and knows for each other strand which of its epochs are ordered before its
+own next access.  Barriers carry this knowledge from those who arrive to those who wait.
 """
 
 from __future__ import annotations
@@ -262,9 +262,13 @@ class Barriers:
                     child._release(known)
                     self._acquire(known)
             if not moved:
-                alive = [child for child, _ in running]
-                text = "; ".join(f"threads {c.threads[0]} to {c.threads[-1]} wait for {waiting[c].text}" for c in alive)
-                yield Wait(lambda: any(waiting[c].ready() for c in alive), text, waiting[alive[0]].site)
+                yield _wait_of_all([(child, waiting[child]) for child, _ in running])
+
+
+def _wait_of_all(blocked: list[tuple[Any, Wait]]) -> Wait:
+    """Ready when one of the strands is."""
+    texts = [f"threads {strand.threads[0]} to {strand.threads[-1]} wait for {wait.text}" for strand, wait in blocked]
+    return Wait(lambda: any(wait.ready() for _, wait in blocked), "; ".join(texts), blocked[0][1].site)
 
 
 def _runs(chosen: np.ndarray, threads: np.ndarray) -> list[slice]:

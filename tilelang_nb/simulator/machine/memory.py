@@ -1,7 +1,7 @@
 """Loads, stores and atomic operations on shared and global memory.
 
-An address is an array part (or None) plus a uniform part; bounds are None where all lanes are inside.  Shared addresses count
-elements inside the window of a block.
+An address is an array part (or None) plus a uniform part; bounds are None where all lanes are inside.  Shared
+addresses count elements inside the window of a block.
 """
 
 from __future__ import annotations

@@ -14,8 +14,8 @@ Array = Any
 class Registers:
     """Part of a strand.
 
-    Marks of initialisation are arrays like registers, accessed with site -1: nothing is reported twice, and what is outside
-    counts as initialised.
+    Marks of initialisation are arrays like registers, accessed with site -1: nothing is reported twice, and what is
+    outside counts as initialised.
     """
 
     B: int
@@ -35,7 +35,7 @@ class Registers:
             np.copyto(target, value, where=mask, casting="unsafe")
 
     def window(self, registers: Array, base: int, shape: tuple[tuple[int, int], ...], mask: Array, site: int) -> Array:
-        """As `arithmetic.window`, where the base is not proven to fit: a window outside is reported and moved inside."""
+        """As `arithmetic.window` where the base is not proven to fit: a window outside is reported and moved."""
         low = base + sum(min(0, (extent - 1) * factor) for extent, factor in shape)
         high = base + sum(max(0, (extent - 1) * factor) for extent, factor in shape)
         if low < 0 or high >= len(registers):

@@ -1,7 +1,7 @@
 """Counters: operations, shared-memory wavefronts, global sectors, of each warp's requests.
 
-Shared memory has 32 banks of 4 bytes; accesses of 8 and 16 bytes go in half and quarter warps.  A wavefront serves each bank
-once.  Global memory moves in sectors of 32 bytes.
+Shared memory has 32 banks of 4 bytes; accesses of 8 and 16 bytes go in half and quarter warps.  A wavefront serves
+each bank once.  Global memory moves in sectors of 32 bytes.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ Array = Any
 class Counting:
     """What one launch counts.
 
-    sites: site -> [requests, used, ideal]: for shared memory wavefronts and the least possible, for global memory sectors
-    and the least possible.
+    sites: site -> [requests, used, ideal]: for shared memory wavefronts and the least possible, for global memory
+    sectors and the least possible.
     """
 
     def __init__(self) -> None:
@@ -37,7 +37,10 @@ class Counting:
         self, strand: Any, space: str, kind: str, index: Array, part: Array, start: int, ok: Array | None, mask: Array,
         site: int, itemsize: int,
     ) -> None:  # fmt: skip
-        """Count an access at element `index` = part + start.  An address pattern that is known is not looked at again."""
+        """Count an access at element `index` = part + start.
+
+        An address pattern that is known is not looked at again.
+        """
         if ok is not None and not ok.all():
             mask = ok if mask is None else mask & ok
         detail = strand.machine.details[site]
@@ -68,7 +71,7 @@ class Counting:
 
 
 def _wide_axis(index: Array, detail: Any, itemsize: int) -> tuple[int, int]:
-    """(position, extent) of the vector axis whose elements form one aligned access of up to 16 bytes; extent 1: none."""
+    """(position, extent) of the vector axis that forms one aligned access of up to 16 bytes; extent 1: none."""
     position, extent = detail.wide_position, detail.wide_extent
     axis = np.ndim(index) - 3 - position
     if extent == 1 or axis < 0 or index.shape[axis] != extent or extent * itemsize > WIDEST:
@@ -154,6 +157,6 @@ def _sectors(address: Array, active: Array | None, width: int) -> tuple[int, int
     sector = address // SECTOR_BYTES
     _, fresh = _distinct(sector, active)
     used = int(np.count_nonzero(fresh))
-    element, distinct = _distinct(address // width if width else address, active)
+    _, distinct = _distinct(address // width, active)
     moved = distinct.sum(1) * width
     return requests, used, int((-(-moved // SECTOR_BYTES)).sum())

@@ -1,8 +1,8 @@
 """Shadow memory: who wrote and who read each cell last, to find accesses that no barrier orders.
 
-A cell is an element of a global array or a granule of shared memory.  Its record is one integer: epoch, site and thread.  An
-earlier access is ordered before this one if it is the same thread's, if its epoch is known to the strand, or, inside a warp, if
-a warp barrier came after it.  Threads of different blocks are never ordered by barriers.
+A cell is an element of a global array or a granule of shared memory.  Its record is one integer: epoch, site and
+thread.  An earlier access is ordered before this one if it is the same thread's, if its epoch is known to the strand,
+or, inside a warp, if a warp barrier came after it.  Threads of different blocks are never ordered by barriers.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Shadow:
 
     # ---- order ----
     def _unordered(self, strand: Any, records: Array, codes: Array) -> Array | None:
-        """Which records are accesses of other threads that nothing orders before the strand's next one; None if none."""
+        """Which records are accesses of other threads that nothing orders before the next one; None if none."""
         machine = strand.machine
         if machine.strands == 1 and not self.across_blocks:  # all that is older than the last barrier is ordered
             recent = records >= strand.seen.get(strand.number, 0) + 1 << EPOCH_SHIFT

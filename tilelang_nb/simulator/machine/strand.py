@@ -1,7 +1,7 @@
 """A strand: threads of all blocks in flight that run in lockstep, and the masks that tell which of them take part.
 
-The grid in flight starts as one strand; a fork makes one per role.  Masks are None (all lanes), False (none) or an array of
-booleans that broadcasts to (..., blocks, threads).
+The grid in flight starts as one strand; a fork makes one per role.  Masks are None (all lanes), False (none) or an
+array of booleans that broadcasts to (..., blocks, threads).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Mask = Any
 
 
 class Strand(Registers, MemoryAccess, Warps, Barriers, Messages):
-    """block_ids: linear numbers of the blocks; threads: linear thread numbers inside a block, ascending and contiguous."""
+    """block_ids: linear numbers of the blocks.  threads: linear numbers inside a block, ascending and contiguous."""
 
     def __init__(self, machine: Any, block_ids: np.ndarray, threads: np.ndarray):
         self.machine, self.findings, self.counters = machine, machine.findings, machine.counters

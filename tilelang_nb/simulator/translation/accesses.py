@@ -1,8 +1,9 @@
 """Loads, stores and pointers.
 
-Registers are arrays (register, blocks, threads): an index made of a uniform base and variables of vector loops is a view of
-them, made once per function where the base is a constant.  Memory is flat: the address of an access is an array part, which is
-computed as far outside as possible, plus a uniform part, so the checks can recognise an address pattern that they know.
+Registers are arrays (register, blocks, threads): an index made of a uniform base and variables of vector loops is a
+view of them, made once per function where the base is a constant.  Memory is flat: the address of an access is an
+array part, which is computed as far outside as possible, plus a uniform part, so the checks can recognise an address
+pattern that they know.
 """
 
 from __future__ import annotations
@@ -17,11 +18,14 @@ from .values import BYTES, NUMPY, V_AXIS, AccessDetail, Storage, Unsupported, Va
 
 @dataclass(frozen=True)
 class VectorAxis:
-    """An open loop that runs as an array axis: its position counted outward from the blocks, and how many iterations it has."""
+    """An open loop that runs as an array axis.
+
+    position: counted outward from the blocks.  extent: iterations.  wide: they are parts of one vector access.
+    """
 
     position: int
     extent: int
-    wide: bool  # iterations are parts of one vector access
+    wide: bool
 
 
 class Accesses(Expressions):
@@ -55,7 +59,7 @@ class Accesses(Expressions):
     def registers(self, storage: Storage, indices: list[Any], kind: str) -> tuple[str, str, Any]:
         """(text of the registers, text of their initialisation marks, what they are).
 
-        What they are: a list of register numbers if they are known, "view" for other views, else the text of the index array.
+        What they are: a list of register numbers if they are known, "view" for other views, else the index array.
         """
         count, name = storage.count, storage.name
         terms = self._register_index(storage, indices)
@@ -141,7 +145,7 @@ class Accesses(Expressions):
     def address(self, storage: Storage, indices: list[Any]) -> tuple[Value | None, Value, Value | None]:
         """(array part, uniform part, bounds) of the element address inside a buffer.
 
-        Bounds are None where they are proven, else a value that is at run time None (all inside) or an array of booleans.
+        Bounds are None where they are proven, else a value that is at run time None (all inside) or `Bounds`.
         """
         arrays: Value | None = None
         uniform: Value | None = None
@@ -258,7 +262,7 @@ class Accesses(Expressions):
         return f"{NUMPY[storage.dtype]}, {arrays.text if arrays else 'None'}, {start.text}, {bounds}", axes | 2
 
     def access_site(self, kind: str, storage: Storage) -> int:
-        """Site of a memory access.  Remembers its buffer, and the axis whose iterations may be parts of one wide access."""
+        """Site of a memory access.  Remembers its buffer, and the axis that may be one wide access."""
         site = self.site(kind, storage.label, storage.space)
         wide = next((axis for axis in self.vectors.values() if axis.wide), None)
         known = self.site_details.setdefault(

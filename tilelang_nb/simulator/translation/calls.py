@@ -15,7 +15,8 @@ from .accesses import Accesses
 from .inspection import call_name
 from .values import BYTES, LANES, NUMPY, Unsupported, Value, dtype_of, integer_range, is_float
 
-# Operators of TIR and fast device functions: name -> function of the generated text.  `math_*` are in machine/arithmetic.py.
+# Operators of TIR and fast device functions: name -> function of the generated text.  `math_*` are in
+# machine/arithmetic.py.
 MATH = {
     **{
         name: f"np.{name}"

@@ -1,7 +1,7 @@
 """TIR expressions -> NumPy expressions, one method per class of node.
 
-Integers are exact: uniform ones are Python ints that are wrapped wherever their bounds do not prove that they fit, array ones
-wrap in NumPy.  Uniform floats are NumPy scalars, so that one operation rounds once in every type.
+Integers are exact: uniform ones are Python ints that are wrapped wherever their bounds do not prove that they fit,
+array ones wrap in NumPy.  Uniform floats are NumPy scalars, so that one operation rounds once in every type.
 """
 
 from __future__ import annotations
@@ -357,7 +357,7 @@ class Expressions(Writer):
         return self.cast(self.expression(node.value), dtype_of(node))
 
     def cast(self, value: Value, dtype: str) -> Value:
-        """Conversion as the device does it: float to integer truncates and saturates, integers wrap, floats round once."""
+        """Conversion as on the device: float to integer truncates and saturates, integers wrap, floats round once."""
         if value.dtype == dtype:
             return value
         if dtype not in NUMPY:

@@ -11,7 +11,8 @@ from tvm.ir.prim import expr as pe
 
 from .values import Unsupported
 
-# Calls at which a thread may have to wait for other threads: a divergent `if` around one runs its branches side by side.
+# Calls at which a thread may have to wait for other threads: a divergent `if` around one runs its branches side by
+# side.
 BLOCKING = frozenset(
     {
         "tirx.cuda.mbarrier_wait",
@@ -109,7 +110,8 @@ def same_indices(a: Any, b: Any) -> bool:
 def linear(expression: Any) -> dict[Any, int] | None:
     """Coefficients of the variables of an integer expression.
 
-    Parts that are not linear contribute None for each of their variables, so a caller can tell "absent" from "not linear".
+    Parts that are not linear contribute None for each of their variables, so a caller can tell "absent" from "not
+    linear".
     """
     result: dict[Any, Any] = {}
 

@@ -1,11 +1,11 @@
 """TIR statements -> Python suites: loops, masks, break and continue, forks.
 
-Masks are three-valued at run time: None (all lanes), False (none: the suite is skipped) or an array of booleans.  A condition
-on uniform values is a Python `if`.  `gone` collects the lanes that left an iteration by break or continue, `broken` those that
-left the loop.
+Masks are three-valued at run time: None (all lanes), False (none: the suite is skipped) or an array of booleans.  A
+condition on uniform values is a Python `if`.  `gone` collects the lanes that left an iteration by break or continue,
+`broken` those that left the loop.
 
-An `if` on thread indices around a wait becomes a fork: each branch is a generator function over its own, compacted threads.
-Everything else stays in lockstep, where a block barrier costs nothing.
+An `if` on thread indices around a wait becomes a fork: each branch is a generator function over its own, compacted
+threads. Everything else stays in lockstep, where a block barrier costs nothing.
 """
 
 from __future__ import annotations

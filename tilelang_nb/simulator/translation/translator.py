@@ -7,7 +7,7 @@ from typing import Any
 from .inspection import BLOCKING, accessed_buffers, contains_call, variables
 from .statements import Statements
 from .suites import render
-from .values import NUMPY, AccessDetail, Site, Storage, Unsupported, Value, integer_range
+from .values import NUMPY, AccessDetail, Storage, Unsupported, Value, integer_range
 
 PARAMETER = "p_"  # prefix of the Python names of parameters
 
@@ -92,15 +92,12 @@ class Translator(Statements):
         """Parameter or symbolic size -> its key among the arguments of the generated function."""
         return self.__dict__.setdefault("_labels", {})
 
-    def site_table(self) -> list[Site]:
-        return self.sites
-
     @property
     def accessed(self) -> tuple[set[Any], set[Any]]:
         """(buffers that are read, buffers that are written); a view counts as the parameter it shows."""
         if self._access is None:
             reads, writes = accessed_buffers(self.func.body)
-            roots = {view: root for view, root in self.global_views.items()}
+            roots = self.global_views
             self._access = {roots.get(b, b) for b in reads}, {roots.get(b, b) for b in writes}
         return self._access
 

@@ -1,8 +1,10 @@
 """What the translator computes with: values with their axes, the places of buffers, sites of accesses, tables of types.
 
-Every value of a thread program becomes a NumPy expression that broadcasts to (vector axes..., blocks, threads).  Which axes a
-value has is known at translation: that is the uniformity analysis, and it keeps address arithmetic on thread indices as small
-as the threads of one block.  A value without axes is a Python int, a Python bool or a NumPy scalar of its float type.
+Every value of a thread program becomes a NumPy expression that broadcasts to (vector axes..., blocks, threads).  Which
+axes a
+value has is known at translation: that is the uniformity analysis, and it keeps address arithmetic on thread indices
+as small as the threads of one block.  A value without axes is a Python int, a Python bool or a NumPy scalar of its
+float type.
 """
 
 from __future__ import annotations
@@ -131,7 +133,7 @@ class Storage:
 
 @dataclass(frozen=True)
 class AccessDetail:
-    """What the machine knows of a site beyond `Site`: the buffer, and the axis of a loop that was to be one wide access."""
+    """What the machine knows of a site beyond `Site`: the buffer, and the axis that is meant as one wide access."""
 
     storage: Storage
     wide_position: int = 0

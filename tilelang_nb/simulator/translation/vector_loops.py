@@ -1,8 +1,9 @@
 """Which loops may run as an array axis.
 
-The iterations of such a loop run side by side, statement by statement.  That is right if nothing flows from one iteration to
-another: whatever the body writes and also touches elsewhere is touched at one index only, and this index is different in every
-iteration.
+The iterations of such a loop run side by side, statement by statement.  That is right if nothing flows from one
+iteration to
+another: whatever the body writes and also touches elsewhere is touched at one index only, and this index is different
+in every iteration.
 """
 
 from __future__ import annotations
@@ -131,7 +132,8 @@ def _overlap(buffer: Any, storage: Storage, other: Any, other_storage: Storage |
 def _distinct(indices: list[Any], variable: Any, extents: list[tuple[Any, int | None]]) -> bool:
     """True if in some dimension the index differs whenever `variable` does, whatever the other loops do.
 
-    Sufficient: the index is linear in the loop variables it uses, and each coefficient exceeds what the smaller ones reach.
+    Sufficient: the index is linear in the loop variables it uses, and each coefficient exceeds what the smaller ones
+    reach.
     """
     for index in indices:
         coefficients = linear(index)

@@ -1,4 +1,4 @@
-"""Writing Python: suites, names, temporaries in the outermost suite where their operands are known, sites of accesses."""
+"""Writing Python: suites, names, temporaries as far outside as they can be computed, sites of accesses."""
 
 from __future__ import annotations
 
