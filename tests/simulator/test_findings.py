@@ -183,6 +183,65 @@ def test_atomic_operations_do_not_race_with_each_other_but_with_plain_accesses()
     assert ("TL401", 4, (3,)) in found(kernel(lambda t, b: body(t, b, True)), arguments())
 
 
+def last_block(counter_first: bool):
+    """Every block stores a partial result and counts itself; the last one sums up."""
+    partial, counter, out = (
+        buffer("partial", (4,), "int32"),
+        buffer("counter", (1,), "int32"),
+        buffer("out", (1,), "int32"),
+    )
+    ticket, flag = local("ticket", 1, "int32"), shared("flag", 1, "int32")
+    k = var("k")
+
+    def body(t, b):
+        count = store(ticket, extern("int32", "tl_atomic_add", address(counter, 0), i32(1)), 0)
+        write = store(partial, b + 1, b, line=3)
+        lead = seq(count, write) if counter_first else seq(write, count)
+        total = loop(k, 4, store(out, load(out, 0) + load(partial, k), 0, line=9))
+        return [
+            when(t.equal(0), seq(lead, store(flag, load(ticket, 0), 0))),
+            barrier(),
+            when(tir.And(load(flag, 0).equal(3), t.equal(0)), total),
+        ]
+
+    func = launch([partial, counter, out], body, threads=32, blocks=4, allocate=[ticket, flag])
+    return func, {"partial": np.zeros(4, np.int32), "counter": np.zeros(1, np.int32), "out": np.zeros(1, np.int32)}
+
+
+def test_blocks_that_meet_at_an_atomic_counter_are_in_order():
+    assert clean(*last_block(False))["out"][0] == 10
+
+
+def test_what_a_block_does_after_the_atomic_counter_is_not():
+    assert ("TL401", 9, (3,)) in found(*last_block(True))
+
+
+def test_a_uniform_index_outside_gives_zero_also_where_it_counts_turns():
+    n, at_ = buffer("n", (2,), "int32"), buffer("at_", (1,), "int32")
+    k = var("k")
+
+    def body(t, b):
+        return [loop(k, load(n, load(at_, 0)), store(Y, f32(1), t)), store(Y, load(Y, t) + f32(1), t)]
+
+    func = launch([n, at_, Y], body, threads=32)
+    arguments = {"n": np.ones(2, np.int32), "at_": np.array([5], np.int32), "Y": np.zeros(128, np.float32)}
+    result, report = run(func, arguments)
+    assert [f.code for f in report.findings] == ["TL402"] and (result["Y"][:32] == 1).all()
+
+
+def test_more_barriers_than_records_have_room_for_are_no_finding(monkeypatch):
+    import tilelang_nb.simulator.machine.shadow as shadow
+
+    monkeypatch.setattr(shadow, "LAST_EPOCH", 20)
+    k = var("k")
+
+    def body(t, b):
+        exchange = [store(TILE, load(X, b * 64 + t), t), barrier(), store(Y, load(TILE, 63 - t), b * 64 + t), barrier()]
+        return [loop(k, 40, *exchange)]
+
+    clean(kernel(body), arguments())
+
+
 def test_global_reads_outside_are_found_and_give_zero():
     def body(t, b):
         return [store(Y, load(X, b * 64 + t + 1), b * 64 + t, line=4)]

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-import threadpoolctl
 import tvm
 
 from .findings import Findings
@@ -57,7 +56,7 @@ class Program:
         sizes: values of symbolic sizes (by variable) that no extent or stride is on its own.  The arguments must fit
         the parameters; that is the caller's to check.
         """
-        with threadpoolctl.threadpool_limits(1, "blas"), np.errstate(all="ignore"):
+        with np.errstate(all="ignore"):
             return _Launch(self, arguments, sizes or {}).run()
 
 
@@ -133,6 +132,7 @@ class _Launch:
         block = {axis: evaluate(extent, self.sizes) for axis, extent in t.block.items()}
         threads, blocks = int(np.prod(list(block.values()), initial=1)), int(np.prod(list(grid.values()), initial=1))
         step = self._blocks_in_flight(threads)
+        self.meetings = np.zeros(blocks if self.checks else 0, np.int64)
         try:
             for first in range(0, blocks, step):
                 self._batch(np.arange(first, min(first + step, blocks)), grid, block)
@@ -181,6 +181,7 @@ class _Launch:
             counters=self.counting,
             steps=self.program.step_limit,
             epochs=self.epochs,
+            meetings=self.meetings,
             printed=self.printed,
             sizes=self.sizes,
         )

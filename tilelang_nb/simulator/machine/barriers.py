@@ -123,6 +123,15 @@ class Barriers:
 
     warp_epoch = 0
 
+    def synchronise_blocks(self, mask: Mask) -> None:
+        """An atomic operation on an integer of global memory: flags and counters between blocks are made of them.
+
+        What a block did before one may be known to every block that does one later.
+        """
+        blocks = self.block_ids if mask is None else self.block_ids[_active_blocks(mask, self.B)]
+        self.machine.meetings[blocks] = self.epoch
+        self.new_epoch()
+
     # ---- who takes part ----
     def members(self, mask: Mask, *values: Any) -> Iterator[tuple[int, ...]]:
         """(block, lanes, *values) for each distinct combination over the active lanes."""
@@ -263,6 +272,14 @@ class Barriers:
                     self._acquire(known)
             if not moved:
                 yield _wait_of_all([(child, waiting[child]) for child, _ in running])
+
+
+def _active_blocks(mask: np.ndarray, blocks: int) -> np.ndarray:
+    """Which blocks have a lane that takes part."""
+    lanes = mask.any(axis=-1)
+    while lanes.ndim > 1:
+        lanes = lanes.any(axis=0)
+    return np.broadcast_to(lanes, (blocks,))
 
 
 def _wait_of_all(blocked: list[tuple[Any, Wait]]) -> Wait:

@@ -59,12 +59,14 @@ class Machine:
         counters: Counting,
         steps: int,
         epochs: Epochs,
+        meetings: np.ndarray,
         printed: list[str],
         sizes: dict[Any, int],
     ):
         self.block, self.grid, self.sites, self.details, self.checks = block, grid, sites, details, checks
         self.threads = int(np.prod(list(block.values()), initial=1))
         self.findings, self.counters, self.epochs, self.granule = findings, counters, epochs, granule
+        self.meetings = meetings  # block -> epoch of its last atomic operation on global integers
         self.stride = max(-(-shared_bytes // BANK_LINE) * BANK_LINE, BANK_LINE)
         self.memory = np.zeros(blocks * self.stride, np.uint8)
         self.views: dict[Any, np.ndarray] = {}

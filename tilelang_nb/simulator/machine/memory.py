@@ -52,9 +52,11 @@ class MemoryAccess:
     def load_global(self, array: Any, part: Array, start: int, bounds: Any, mask: Array, site: int) -> Array:
         index = start if part is None else part + start if start else part
         index, ok = self._safe(index, bounds, mask, site)
+        if part is None and ok is not None:  # a uniform index outside: the value stays a number
+            return array.data.dtype.type(0) if array.data.dtype.kind not in "iub" else array.data.dtype.type(0).item()
         if self.machine.checks:
             self._check_global(array, index, part, start, ok, mask, site)
-        if isinstance(index, int):
+        if part is None:
             return array.data[index].item() if array.data.dtype.kind in "iub" else array.data[index]
         if not array.data.size:
             return np.zeros(index.shape, array.data.dtype)
@@ -164,6 +166,8 @@ class MemoryAccess:
         old = update(memory, at, np.asarray(values, memory.dtype), kind)
         if self.machine.checks:
             self.counters.count(f"{self.machine.sites[site].space} atomic", len(at))
+            if shadow is not None and shadow.across_blocks and memory.dtype.kind in "iu" and len(at):
+                self.synchronise_blocks(lanes)
             if shadow is not None and len(at):
                 codes = np.broadcast_to(self.codes, shape)
                 cells, codes = _spread(at + first, codes.reshape(-1) if lanes is None else codes[lanes], granules)

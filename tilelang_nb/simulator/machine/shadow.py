@@ -19,6 +19,7 @@ SITE = (1 << SITE_BITS) - 1
 MANY = 1 << 30  # a code with this bit stands for several threads of one block, whose number is in the low bits
 EVERYBODY = CODE  # threads of several blocks
 EPOCH_SHIFT = CODE_BITS + SITE_BITS
+LAST_EPOCH = (1 << (63 - EPOCH_SHIFT)) - 1
 Array = Any
 
 
@@ -28,8 +29,12 @@ class Epochs:
     def __init__(self) -> None:
         self._owners = np.zeros(1024, np.int32)
         self.last = 0
+        self.exhausted = False
 
     def next(self, strand: int) -> int:
+        if self.last >= LAST_EPOCH:  # records have no room for more; from here on nothing counts as unordered
+            self.exhausted = True
+            return self.last
         self.last += 1
         if self.last >= len(self._owners):
             self._owners = np.concatenate([self._owners, np.zeros_like(self._owners)])
@@ -72,6 +77,8 @@ class Shadow:
     def _unordered(self, strand: Any, records: Array, codes: Array) -> Array | None:
         """Which records are accesses of other threads that nothing orders before the next one; None if none."""
         machine = strand.machine
+        if machine.epochs.exhausted:
+            return None
         if machine.strands == 1 and not self.across_blocks:  # all that is older than the last barrier is ordered
             recent = records >= strand.seen.get(strand.number, 0) + 1 << EPOCH_SHIFT
         else:
@@ -100,8 +107,14 @@ class Shadow:
             same_warp &= (others - 1) // threads == (codes - 1) // threads
             unordered &= ~(same_warp & (epochs <= strand.warp_epoch))
         if self.across_blocks:
-            unordered |= _block(others, threads) != _block(codes, threads)
+            unordered |= self._other_block(strand, epochs, _block(others, threads), _block(codes, threads))
         return unordered
+
+    def _other_block(self, strand: Any, epochs: Array, theirs: Array, mine: Array) -> Array:
+        """Accesses of another block; that both have come to an atomic operation since is taken as an order."""
+        meetings = strand.machine.meetings
+        met = (theirs >= 0) & (mine >= 0) & (epochs <= np.minimum(meetings[theirs], meetings[mine]))
+        return (theirs != mine) & ~met
 
     def _not_atomic(self, strand: Any, records: Array, hit: Array | None) -> Array | None:
         """Atomic operations do not race with each other."""
