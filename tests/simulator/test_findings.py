@@ -454,10 +454,13 @@ def test_views_of_one_arena_share_their_races_and_their_initialisation():
     clean(launch([X, Y], lambda t, b: body(t, b, True), threads=64, blocks=2), arguments())
 
 
-def test_an_interrupt_passes():
-    class Interrupting(dict):
-        def __getitem__(self, key):
-            raise KeyboardInterrupt
+def test_an_interrupt_in_a_running_kernel_passes(monkeypatch):
+    from tilelang_nb.simulator.machine.strand import Strand
 
+    def interrupt(self, site):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Strand, "take_step", interrupt)
+    program = Program(kernel(lambda t, b: [tir.While(load(Y, t) < f32(1), store(REG, f32(1), 0))]))
     with pytest.raises(KeyboardInterrupt):
-        Program(kernel(lambda t, b: [store(Y, f32(1), b * 64 + t)])).run(Interrupting())
+        program.run(arguments())
