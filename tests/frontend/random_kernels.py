@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-MACROS = '''@T.macro
+MACROS = """@T.macro
 def clip(v, low):
     r = v
     if v < low:
@@ -29,14 +29,14 @@ def climb(v, depth):
         return v
     return climb((v + depth) % 13, depth - 1)
 
-'''
+"""
 HEAD = (
     "import tilelang.language as T\n"
     + MACROS
-    + '''@T.prim_func
+    + """@T.prim_func
 def k(a: T.Tensor((8,), "int32"), out: T.Tensor((8,), "int32"), n: T.int32, m: T.int32):
     with T.Kernel(1, threads=1):
-'''
+"""
 )
 
 
@@ -111,8 +111,10 @@ class RandomKernel:
 
     def statement(self, indent: int, depth: int) -> None:
         simple = ["bind", "bind", "bind", "augment", "store", "pair", "leave", "walrus"]
-        nested = ["if", "if", "range", "tuple", "list", "while", "unroll", "enumerate", "match"]
+        nested = ["if", "if", "range", "tuple", "list", "while", "unroll", "enumerate", "match", "grid"]
         kind = self.pick(*simple, *(nested if depth < 3 else []))
+        if kind == "grid" and self.random.random() < 0.3:
+            kind = "parallel"  # seldom: most of them carry a scalar and are refused
         getattr(self, "put_" + kind)(indent, depth)
 
     def put_bind(self, indent: int, depth: int) -> None:
@@ -140,13 +142,15 @@ class RandomKernel:
         self.put(indent, f"out[{self.random.randrange(8)}] = ({name} := {self.expression()}) % 7")
 
     def put_leave(self, indent: int, depth: int) -> None:
-        if not self.loops or self.loops[-1][1] == "compile-time" and self.random.random() < 0.8:
+        kind = self.loops[-1][1] if self.loops else None
+        if kind is None or (kind == "compile-time" and self.random.random() < 0.8):
             self.put_bind(indent, depth)
             return
+        words = ["continue"] if kind in ("parallel", "grid") else ["break", "continue"]
         self.put(indent, f"if {self.condition()}:")
         if self.random.random() < 0.5:
             self.put_bind(indent + 1, depth)
-        self.put(indent + 1, self.pick("break", "continue"))
+        self.put(indent + 1, self.pick(*words))
         if self.random.random() < 0.3:
             self.put(indent, "else:")
             self.put_bind(indent + 1, depth)
@@ -175,6 +179,16 @@ class RandomKernel:
     def put_unroll(self, indent: int, depth: int) -> None:
         variable = f"i{len(self.loops)}"
         self.loop(indent, depth, variable, "device", f"for {variable} in T.unroll(3):")
+
+    def put_parallel(self, indent: int, depth: int) -> None:
+        variable = f"i{len(self.loops)}"
+        self.loop(indent, depth, variable, "parallel", f"for {variable} in T.Parallel(3):")
+
+    def put_grid(self, indent: int, depth: int) -> None:
+        variable = f"i{len(self.loops)}"
+        self.loop(
+            indent, depth, variable, "grid", f"for j{len(self.loops)}, {variable} in T.grid(2, {self.pick('n', '2')}):"
+        )
 
     def put_tuple(self, indent: int, depth: int) -> None:
         variable = f"i{len(self.loops)}"
@@ -208,7 +222,8 @@ class RandomKernel:
     def text(self) -> str:
         for name in self.names:
             if self.random.random() >= self.unbound:
-                self.put(2, f"{name} = {self.pick('0', '1', 'n', 'a[1]', '5')}")
+                first = self.pick("0", "1", "n", "a[1]", "5", "5", 'T.alloc_var("int32", init=m)')
+                self.put(2, f"{name} = {first}")
         self.block(2, 0)
         self.block(2, 0)
         for at, name in enumerate(self.names):
@@ -220,7 +235,15 @@ def run_by_python(source: str, a: list[int], out: list[int], n: int, m: int) -> 
     """The kernel's text as CPython runs it, on lists, in place."""
 
     class T:
-        unroll = range
+        unroll = Parallel = range
+
+        @staticmethod
+        def grid(rows: int, columns: int) -> Any:
+            return ((i, j) for i in range(rows) for j in range(columns))
+
+        @staticmethod
+        def alloc_var(dtype: str, init: int) -> int:
+            return init
 
     body = MACROS.replace("@T.macro", "") + "def k(a, out, n, m):\n    if True:\n" + source[len(HEAD) :]
     namespace: dict[str, Any] = {"T": T}

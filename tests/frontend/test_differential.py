@@ -19,7 +19,7 @@ PROGRAMS = 40
 
 
 def compare(seed: int) -> str:
-    """"same", "refused CODE" or "python raises"; raises AssertionError on a difference."""
+    """ "same", "refused CODE" or "python raises"; raises AssertionError on a difference."""
     source = RandomKernel(seed).text()
     cell = run_cell(source)
     if cell.errors:

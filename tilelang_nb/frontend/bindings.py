@@ -27,14 +27,17 @@ CONTAINERS = (list, dict, set, deque, bytearray)
 
 
 def is_number(value: Any) -> bool:
+    """A device value or a Python number."""
     return isinstance(value, (Value, bool, int, float))
 
 
 def is_bound(binding: Any) -> bool:
+    """Does the binding have something to read?"""
     return binding is not None and binding is not POISON and not isinstance(binding, Gone)
 
 
 def dtype_of_kind(kind: Kind, value: Any = 0) -> str:
+    """The type of a variable that holds values of a kind; a weak kind takes the type of its literal."""
     return strong(kind[1], value) if isinstance(kind, tuple) else kind
 
 
@@ -53,6 +56,7 @@ class Bindings:
     requested: dict[Site, Kind]
     shared: Any
     errors: bool
+    statement: ast.AST
 
     # -- binding ---------------------------------------------------------------------------------------------------
     def bind(self, name: str, box: list[Any], node: ast.AST, own: bool = True) -> None:
@@ -65,6 +69,8 @@ class Bindings:
         state = frame.states.get(name)
         site = frame.site(name, node)
         explicit = isinstance(box[0], Buffer) and box[0].is_variable
+        if not isinstance(state, Mutable) and not explicit and name not in frame.names:
+            state = self.underlying(name, state)
         if isinstance(state, Mutable) and not explicit and (state.scope is not scope or state.explicit):
             self.store_scalar(state, name, box, node)
             return
@@ -88,6 +94,22 @@ class Bindings:
                 value = Value(self.builder.bind(name, expr, dtype), dtype, scope)
             frame.set(name, Plain(value, site, node, scope))
 
+    def underlying(self, name: str, state: Any) -> Any:
+        """The mutable scalar of an outer scope that a name without a value here stands for; else its state.
+
+        The name lost the scalar in this scope (`del`, a refusal, a `T.Parallel` loop); a new binding goes on with it.
+        """
+        if isinstance(state, Hidden):
+            return state
+        key, scope = (self.frame, name), self.scope
+        while scope is not None and scope.kind != "parallel":
+            saved = scope.saved.get(key)
+            if isinstance(saved, Mutable) and saved.scope.open and (saved.scope is not self.scope or saved.explicit):
+                self.frame.set(name, saved)
+                return saved
+            scope = scope.parent  # type: ignore[assignment]
+        return state
+
     def note_rebound(self, name: str, node: ast.AST) -> None:
         """The name is about to change in this scope."""
         key = (self.frame, name)
@@ -104,7 +126,7 @@ class Bindings:
         return state
 
     def declare_before(self, node: ast.AST, names: tuple[str, ...]) -> None:
-        """Scalars whose site is the branch or loop `node`, of names that are bound: they begin with what the name holds."""
+        """Scalars whose site is the loop `node`: they begin with what the name holds."""
         for name in names:
             site = self.frame.site(name, node)
             if site not in self.promoted or self.scope.host:
@@ -118,15 +140,15 @@ class Bindings:
                 self.store_scalar(self.declare(name, site), name, box, node)
 
     def joined_after(self, node: ast.AST, names: tuple[str, ...]) -> dict[str, Mutable]:
-        """Scalars for names that are unbound before the branch `node` and bound on every path through it.
+        """Scalars whose site is the branch `node`.
 
-        The name stays unbound in the branches until they bind it; each stores what it has at its end.
+        In the branches the name keeps the binding it has, or none; each branch stores what the name holds at its end.
         """
         scalars = {}
         for name in names:
             site = self.frame.site(name, node)
             before = self.frame.binding(name)
-            if site in self.promoted and not self.scope.host and not isinstance(before, Mutable) and not is_bound(before):
+            if site in self.promoted and not self.scope.host and not isinstance(before, Mutable):
                 scalars[name] = self.declare(name, site)
                 self.frame.set(name, before)
         return scalars
@@ -216,6 +238,13 @@ class Bindings:
         dtype = dtype_of_kind(kind)
         return Value(tir.Var(name, in_ir(dtype)), dtype, None)
 
+    def note_read(self, name: str, state: Mutable) -> None:
+        """A mutable scalar is read: its value may come from an earlier turn of the loops inside its scope."""
+        key, scope = (self.frame, name), self.scope
+        while scope is not state.scope and scope.parent is not None:
+            scope.exposed.add(key)
+            scope = scope.parent
+
     def request(self, site: Site, kind: Kind) -> bool:
         """Ask for a scalar of this kind at a site; whether that brings anything new to the next pass."""
         known = self.requested.get(site, self.promoted.get(site))
@@ -237,11 +266,13 @@ class Bindings:
         report = f"no scalar serves {name}: {[str(site[-3:]) for site in sites]}"
         raise Refusal(say.InternalError(problem=f"`{name}` cannot be kept over this control flow", report=report))
 
-    def bind_walrus(self, name: str, value: Any, place: tuple[int, int]) -> Any:
+    def bind_walrus(self, name: str, value: Any, place: tuple[int, int, int, int]) -> Any:
         """`name := value`; a device value is bound, so nothing may guard it."""
         box = [value]
         del value
-        self.bind(name, box, ast.Name(name, ast.Store(), lineno=place[0], col_offset=place[1]))
+        node = ast.Name(name, ast.Store())
+        node.lineno, node.col_offset, node.end_lineno, node.end_col_offset = place
+        self.bind(name, box, node)
         return self.frame.names[name]
 
     def name_reference(self, name: str) -> Buffer | None:
@@ -253,7 +284,7 @@ class Bindings:
         value = frame.names[name]
         if not is_number(value):
             return None
-        place = ast.Name(name, ast.Store(), lineno=self.line, col_offset=-1)  # type: ignore[attr-defined]
+        place = ast.copy_location(ast.Name(name, ast.Store()), self.statement)
         site = frame.site(name, place)
         kind = str(value.dtype) if isinstance(value, Value) else dtype_of_kind(kind_of(value), value)
         self.promoted.setdefault(site, kind)

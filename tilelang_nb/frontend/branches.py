@@ -22,6 +22,7 @@ def truth_at(walker: Any, node: ast.expr) -> Any:
 
 
 def if_statement(walker: Any, node: ast.If) -> None:
+    """A compile-time condition chooses a branch while building; a runtime one emits both and joins their names."""
     condition = truth_at(walker, node.test)
     if not isinstance(condition, Value):
         walker.suite(node.body if condition else node.orelse)
@@ -30,7 +31,6 @@ def if_statement(walker: Any, node: ast.If) -> None:
         host_if(walker, node, condition)
         return
     names = bound_names(*node.body, *node.orelse)
-    walker.declare_before(node, names)
     joined = walker.joined_after(node, names)
     builder = walker.builder
     test, span = condition.use(), builder.span
@@ -57,6 +57,7 @@ def if_statement(walker: Any, node: ast.If) -> None:
 
 
 def end_branch(walker: Any, joined: dict[str, Any], node: ast.If) -> None:
+    """At the end of a branch, store what it bound to names that are variables after it."""
     if joined and not walker.scope.terminated:
         walker.builder.at(node, walker.frame.text)
         walker.store_joined(joined, node)
@@ -116,6 +117,7 @@ def _chooser(node: ast.Match) -> Any:
 
 
 def assertion(walker: Any, node: ast.Assert) -> None:
+    """`assert`: checked while building (TL145); TL105 for a runtime condition."""
     condition = truth_at(walker, node.test)
     written = ast.unparse(node.test)
     if isinstance(condition, Value):

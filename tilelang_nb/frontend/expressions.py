@@ -168,7 +168,7 @@ class _Rewriter:
     def visit_NamedExpr(self, node: ast.NamedExpr) -> Any:
         if self.in_lambda:  # it binds the lambda's local, as Python has it
             return self.copy(node)
-        place = self.constant(node, (node.lineno, node.col_offset))
+        place = self.constant(node, (node.lineno, node.col_offset, node.end_lineno, node.end_col_offset))
         return self.intrinsic(node, "walrus", self.constant(node, node.target.id), self.visit(node.value), place)
 
     def visit_Lambda(self, node: ast.Lambda) -> Any:
@@ -204,4 +204,5 @@ def compile_expression(node: ast.expr) -> Any:
 
 
 def too_deep(what: str) -> Message:
+    """The refusal of a text that is nested deeper than Python's own stack allows."""
     return say.UnsupportedSyntax(what=f"{what} nested too deeply", remedy="split it, with names for the parts")

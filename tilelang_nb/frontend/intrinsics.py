@@ -211,7 +211,7 @@ class Intrinsics:
         return found if op == "in" else self.not_(found)
 
     # -- names and comprehensions ----------------------------------------------------------------------------------
-    def walrus(self, name: str, value: Any, place: tuple[int, int]) -> Any:
+    def walrus(self, name: str, value: Any, place: tuple[int, int, int, int]) -> Any:
         return self.walker.bind_walrus(name, value, place)
 
     def items(self, iterable: Any, line: int) -> Any:

@@ -24,6 +24,7 @@ AXES = "xyz"
 
 
 def with_statement(walker: Any, node: ast.With) -> None:
+    """`with T.Kernel(...)` opens a launch, `with T.ws(...)` chooses warp groups; TL104 for others."""
     if len(node.items) != 1:
         remedy = "write one `with` inside the other"
         raise Refusal(say.UnsupportedWith(what="several items", remedy=remedy), node)
@@ -93,6 +94,7 @@ def _block_names(target: ast.expr | None) -> list[str]:
 
 
 def thread_axis(name: str, extent: Any, tag: str) -> tuple[Any, Any]:
+    """The variable of a grid or block axis and its extent, as a launch binds them."""
     size = as_type(extent, "int32")
     return tir.IterVar(Range(constant(0, "int32"), size), tir.Var(name, "int32"), tir.IterVar.ThreadIndex, tag), size
 
@@ -113,4 +115,4 @@ def warp_groups(walker: Any, node: ast.With, spec: ws, target: ast.expr | None) 
     groups = StringImm(",".join(str(group) for group in spec.groups))
     builder.append_at(tir.AttrStmt(constant(0, "int32"), "tl.warp_groups", groups, body, span), span)
     outside = Scope("if", node, walker.scope)
-    merge_branches(walker, [scope, outside], node)
+    merge_branches(walker, [scope, outside], node, "`with T.ws`")

@@ -25,7 +25,8 @@ from .names import bound_names
 from .scopes import Scope
 from .unroll import Node
 
-KINDS_TO_LEAVE = ("serial", "unroll", "grid", "while", "persistent")
+KINDS_TO_LEAVE = ("serial", "unroll", "while", "persistent")
+KINDS_TO_CONTINUE = (*KINDS_TO_LEAVE, "parallel", "grid")
 
 
 @dataclass
@@ -39,6 +40,7 @@ class Loop:
 
 
 def for_statement(walker: Any, node: ast.For) -> None:
+    """A device loop for `range` and the loops of `T`, else a compile-time loop: once per item, while building."""
     if node.orelse:
         raise Refusal(say.LoopElse(), node.orelse[0])
     iterable = walker.evaluate(node.iter)
@@ -48,7 +50,8 @@ def for_statement(walker: Any, node: ast.For) -> None:
         if iterable.kind == "thread_binding":
             bound_loop(walker, node, iterable)
             return
-        loop = Loop("serial" if iterable.kind == "grid" else iterable.kind, node, walker.scope)
+        kind = "serial" if iterable.kind == "grid" and len(iterable.dims) == 1 else iterable.kind
+        loop = Loop(kind, node, walker.scope)
         device_loop(walker, node, iterable, loop)
     elif is_device(iterable) or isinstance(iterable, (int, float)) or not _is_iterable(iterable):
         what = described(iterable) if is_device(iterable) else f"a Python {type(iterable).__name__}"
@@ -140,11 +143,13 @@ def _next_item(walker: Any, node: ast.For, items: Any) -> Any:
 
 # -- while -------------------------------------------------------------------------------------------------------------
 def while_statement(walker: Any, node: ast.While) -> None:
+    """A device loop whose condition is evaluated on every turn; TL118 where nothing can end it."""
     if node.orelse:
         raise Refusal(say.LoopElse(), node.orelse[0])
     builder, span = walker.builder, walker.builder.span
     if walker.scope.host:
-        if not truth_at(walker, node.test):
+        condition = truth_at(walker, node.test)
+        if not isinstance(condition, Value) and not condition:
             return
         builder.allow("a loop")
     names = bound_names(node)
@@ -179,6 +184,7 @@ def while_statement(walker: Any, node: ast.While) -> None:
 
 # -- break and continue ------------------------------------------------------------------------------------------------
 def leave(walker: Any, node: ast.Break | ast.Continue) -> None:
+    """`break` and `continue` of the nearest loop of the text; TL110 and TL119 where that loop cannot have it."""
     word = "break" if isinstance(node, ast.Break) else "continue"
     loop = walker.loops[-1] if walker.loops else None
     if loop is None:
@@ -191,8 +197,9 @@ def leave(walker: Any, node: ast.Break | ast.Continue) -> None:
             note = Note(f"the loop on line {line} is expanded while building", place)
             raise Refusal(say.RuntimeBreakOfCompileTimeLoop(word=word, line=str(line)), node, notes=[note])
         raise Leave(node)
-    if loop.kind not in KINDS_TO_LEAVE and not (loop.kind == "parallel" and word == "continue"):
+    if loop.kind not in (KINDS_TO_LEAVE if word == "break" else KINDS_TO_CONTINUE):
         names = {"parallel": "`T.Parallel`", "pipelined": "`T.Pipelined`", "vectorized": "`T.vectorized`"}
+        names["grid"] = "`T.grid`"  # nested loops, of which `break` would leave the innermost only
         raise Refusal(say.BreakNotAllowed(word=word, kind=names.get(loop.kind, loop.kind)), node)
     loop.left = loop.left or word == "break"
     walker.builder.effect()

@@ -19,13 +19,17 @@ from .scopes import Scope
 
 
 def merge(walker: Any, key: Any, binding: Any) -> None:
+    """Bind a name after a branch or loop, so that the scope around can undo it."""
     frame, name = key
     walker.scope.saved.setdefault(key, frame.binding(name))
     frame.set(name, binding)
 
 
-def merge_branches(walker: Any, branches: list[Scope], node: Any) -> None:
-    """After a run-time `if`: a name with one binding on all live branches keeps it; the rest is decided when read."""
+def merge_branches(walker: Any, branches: list[Scope], node: Any, what: str = "the `if`") -> None:
+    """After a run-time `if`: a name with one binding on all live branches keeps it; the rest is decided when read.
+
+    what: what messages call the branch.
+    """
     live = [branch for branch in branches if not branch.terminated]
     for key in dict.fromkeys(k for branch in branches for k in branch.saved):
         frame, name = key
@@ -38,12 +42,26 @@ def merge_branches(walker: Any, branches: list[Scope], node: Any) -> None:
         elif any(value is POISON for value in values):
             merge(walker, key, POISON)
         elif any(value is None or isinstance(value, Gone) for value in values):
-            merge(walker, key, Gone(say.MaybeUnbound(name=name, what="the `if`")))
+            merge(walker, key, Gone(say.MaybeUnbound(name=name, what=what)))
         else:
             meeting = frame.site(name, node)
             rebinding = next((branch.rebound[key] for branch in branches if key in branch.rebound), node)
-            flat = [part for value in values for part in (value.bindings if isinstance(value, Conflict) else [value])]
-            merge(walker, key, Conflict(flat, declaring_site(old, meeting), rebinding, meeting))
+            values.sort(key=lambda value: value is not old)  # the first binding comes first in messages
+            merge(walker, key, conflict(values, declaring_site(old, meeting), rebinding, meeting))
+
+
+def conflict(values: list[Any], site: Any, node: Any, meeting: Any, parallel: bool = False) -> Conflict:
+    """What a name holds where these bindings meet."""
+    flat = []
+    for value in values:
+        flat += value.bindings if isinstance(value, Conflict) else [value]
+        parallel = parallel or is_parallel(value)
+    return Conflict(flat, site, node, meeting, parallel)
+
+
+def is_parallel(binding: Any) -> bool:
+    """Whether what a name holds depends on which iteration of a `T.Parallel` loop came last."""
+    return isinstance(binding, Conflict) and binding.parallel
 
 
 def merge_host_branches(walker: Any, condition: Value, then: Scope, other: Scope) -> None:
@@ -87,11 +105,12 @@ def merge_loop(walker: Any, scope: Scope, targets: set[str]) -> None:
         old, new = frame.binding(name), scope.final.get(key)
         plain = old.outside if isinstance(old, Hidden) else old
         meeting = frame.site(name, scope.node)
-        if key in scope.exposed and (
-            isinstance(plain, Plain) or (scope.kind == "parallel" and isinstance(plain, Mutable))
-        ):
+        parallel = scope.kind == "parallel" or is_parallel(new)
+        if key in scope.exposed and isinstance(plain, (Plain, Mutable) if parallel else Plain):
             try:
-                _carry(walker, scope, name, plain, new, node, meeting)
+                if parallel:
+                    raise Refusal(say.ScalarAccumulatedInParallel(name=name), node)
+                _carry(walker, name, plain, new, node, meeting)
             except Poisoned:
                 merge(walker, key, POISON)
             except Refusal as refusal:
@@ -101,14 +120,15 @@ def merge_loop(walker: Any, scope: Scope, targets: set[str]) -> None:
             merge(walker, key, Gone(say.LoopVariableAfterLoop(name=name)))
         elif old is None or isinstance(old, Gone):
             merge(walker, key, Gone(say.MaybeUnbound(name=name, what="the loop")))
-        elif old is not POISON and (not isinstance(old, Mutable) or scope.kind == "parallel") and new is not None:
-            flat = [p for v in (old, new) for p in (v.bindings if isinstance(v, Conflict) else [v])]
-            merge(walker, key, Conflict(flat, declaring_site(old, meeting), node, meeting, scope.kind == "parallel"))
+        elif key in scope.final and new is None:  # deleted
+            merge(walker, key, Gone(say.MaybeUnbound(name=name, what="the loop")))
+        elif old is not POISON and (parallel or not isinstance(old, Mutable)):
+            # Without a binding at its end, the body bound the name before a `break` or `continue`.
+            bindings = [old] if new is None else [old, new]
+            merge(walker, key, conflict(bindings, declaring_site(old, meeting), node, meeting, parallel))
 
 
-def _carry(walker: Any, scope: Scope, name: str, plain: Plain, new: Any, node: Any, meeting: Any) -> None:
-    if scope.kind == "parallel":
-        raise Refusal(say.ScalarAccumulatedInParallel(name=name), node)
+def _carry(walker: Any, name: str, plain: Plain, new: Any, node: Any, meeting: Any) -> None:
     kind: Kind = walker.kind_of_binding(name, plain, node)
     for binding in new.bindings if isinstance(new, Conflict) else [new]:
         if isinstance(binding, (Plain, Mutable, Hidden)):
@@ -121,8 +141,10 @@ def _carry(walker: Any, scope: Scope, name: str, plain: Plain, new: Any, node: A
 
 
 def declaring_site(binding: Any, meeting: Any) -> Any:
-    """Where a scalar for a name begins: at its binding, or where the bindings meet if that is outside every launch."""
+    """Where a scalar for a name begins: at its binding, or where the bindings meet if that is outside of the launch."""
     if isinstance(binding, Hidden):
+        if any(scope.kind == "parallel" for scope in binding.scopes):
+            return meeting  # an iteration has scalars of its own
         binding = binding.outside
     if isinstance(binding, Plain):
         return meeting if binding.scope.host else binding.site
@@ -142,7 +164,8 @@ def close_launch(walker: Any, scope: Scope) -> None:
         ):
             merge(walker, key, new)
         else:
-            merge(walker, key, Gone(say.MaybeUnbound(name=name, what="the launch")))
+            how = "is known only to the threads of the launch that bound it"
+            merge(walker, key, Gone(say.MaybeUnbound(name=name, what="the launches", how=how)))
 
 
 def _outlives(value: Any) -> bool:

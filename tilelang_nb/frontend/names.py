@@ -81,10 +81,14 @@ class Conflict:
 
 @dataclass(eq=False)
 class Gone:
+    """The state of a name whose value ended with its loop or branch: reading it is refused with `message`."""
+
     message: Message
 
 
 class Poison:
+    """The state of a name that a refused statement would have bound: using it says nothing more."""
+
     def __repr__(self) -> str:
         return "POISON"
 
@@ -141,7 +145,8 @@ class Frame:
 
     path: the calls that lead here; it identifies the instance across restarts.  local_names: names its text binds.
     entry: the scope it was entered in.  text: the text its nodes belong to.  codes: compiled expressions of that text.
-    read_conflict: decides what a Conflict means.  remember: told of mutable objects that come from outside.
+    read_conflict: decides what a Conflict means.  note_read: told of reads of mutable scalars.  remember: told of mutable
+    objects that come from outside.
     """
 
     path: tuple[Any, ...]
@@ -151,6 +156,7 @@ class Frame:
     text: Text
     codes: dict[Any, Any]
     read_conflict: Callable[[Frame, str, Conflict], Any]
+    note_read: Callable[[str, Mutable], None]
     remember: Callable[[Any], None]
     states: dict[str, Binding] = field(default_factory=dict)
     origins: dict[str, tuple[Site, Any, Scope]] = field(default_factory=dict)  # site, node and scope of plain names
@@ -187,6 +193,7 @@ class Frame:
         """The value of a name that is not plainly bound, or a refusal."""
         state = self.states.get(name)
         if isinstance(state, Mutable):
+            self.note_read(name, state)
             return state.buffer[(0,)]
         if isinstance(state, Hidden):
             for scope in state.scopes:

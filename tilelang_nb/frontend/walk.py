@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..language.promotion import Kind
+from ..language.values import Value
 from ..source import catalogue as say
 from ..source.diagnostic import Diagnostic, Message, Note, Poisoned, Refusal
 from ..source.text import Text
@@ -301,6 +302,7 @@ class Walker(Bindings):
             definition.text,
             definition.codes,
             self.read_conflict,
+            self.note_read,
             self.shared.remember,
         )
         frame.names[INTRINSICS] = self.intrinsics
@@ -323,6 +325,8 @@ class Walker(Bindings):
             given = macro.argument_names(names)
             for name in macro.references & arguments.keys():
                 variable = self.name_reference(given[name]) if name in given else None
+                if variable is not None and isinstance(arguments[name], Value):
+                    arguments[name].reads = False  # it is meant as a place: its load is not part of the program
                 arguments[name] = variable if variable is not None else reference(arguments[name], name)
         args = kwargs = ()
         caller, loops, statement, span, hint = (

@@ -63,6 +63,7 @@ def builder() -> Any:
 
 
 def is_building() -> bool:
+    """Is a kernel being built just now?"""
     return bool(_BUILDERS.get())
 
 
@@ -313,10 +314,12 @@ class Buffer:
         self.home = home
 
     __iter__ = _refuse(
-        lambda self: say.NotIterable(what=f"buffer {self.name}", remedy=f"write `for i in range({self.name}.shape[0])`")
+        lambda self: say.NotIterable(
+            what=f"the buffer `{self.name}`", remedy=f"write `for i in range({self.name}.shape[0])`"
+        )
     )
-    __len__ = _refuse(lambda self: say.LenOfBuffer(what=f"buffer {self.name}", remedy=f"`{self.name}.shape[0]`"))
-    __bool__ = _refuse(lambda self: say.BufferAsCondition(what=f"buffer {self.name}"))
+    __len__ = _refuse(lambda self: say.LenOfBuffer(what=f"the buffer `{self.name}`", remedy=f"`{self.name}.shape[0]`"))
+    __bool__ = _refuse(lambda self: say.BufferAsCondition(what=f"the buffer `{self.name}`", name=self.name))
     __matmul__ = __rmatmul__ = _refuse(lambda self: say.MatrixMultiplyOperator())
     __array_ufunc__ = None
 
@@ -356,7 +359,7 @@ class Buffer:
         if not is_integer(index.dtype):
             if index.dtype == "bool":
                 return cast(index.use(), "bool", "int32")
-            problem = f"{self.name} is indexed by a {index.dtype} value"
+            problem = f"`{self.name}` is indexed by a {index.dtype} value"
             raise Refusal(say.DtypeMismatch(problem=problem, remedy="cast the index to int32"))
         return index.use()
 
@@ -374,7 +377,7 @@ class Buffer:
                     rank=str(len(self.shape)),
                     shape=str(self.shape),
                     given=str(len(index)),
-                    example=f"`{self.name}[{', '.join('ijklmnop'[at % 8] for at in range(len(self.shape)))}]`",
+                    example=f"{self.name}[{', '.join('ijklmnop'[at % 8] for at in range(len(self.shape)))}]",
                 )
             )
         return tuple([self._normal(i, extent) for i, extent in zip(index, self.shape)])
@@ -389,16 +392,20 @@ class Buffer:
         else:
             if isinstance(index, (Buffer, Region)):
                 remedy = "index with an element of it"
-                raise Refusal(say.BadArgument(problem=f"{self.name} is indexed by a buffer", remedy=remedy))
+                raise Refusal(say.BadArgument(problem=f"`{self.name}` is indexed by a buffer", remedy=remedy))
             try:
                 position = operator.index(index)
             except TypeError:
-                problem = f"{self.name} is indexed by {type(index).__name__}"
+                problem = f"`{self.name}` is indexed by {type(index).__name__}"
                 raise Refusal(say.BadArgument(problem=problem, remedy="use an integer")) from None
         if isinstance(extent, int):
             if not -extent <= position < extent:
-                problem = f"index {position} is outside {self.name}, shape {self.shape}"
-                raise Refusal(say.IndexOutOfBounds(problem=problem, remedy=f"use 0..{extent - 1}"))
+                problem = f"index {position} is outside `{self.name}` of shape {self.shape}"
+                raise Refusal(
+                    say.IndexOutOfBounds(
+                        problem=problem, remedy=f"use 0..{extent - 1}" if extent else "the buffer is empty"
+                    )
+                )
             return position + extent if position < 0 else position
         return extent + position if position < 0 else position
 
@@ -413,7 +420,9 @@ class Buffer:
         size = simplified(end - begin)
         if outside or isinstance(size, int) and size <= 0:
             problem = (
-                f"{begin}:{end} is outside {self.name}, shape {self.shape}" if outside else f"{begin}:{end} is empty"
+                f"{begin}:{end} is outside `{self.name}` of shape {self.shape}"
+                if outside
+                else f"{begin}:{end} is empty"
             )
             raise Refusal(say.IndexOutOfBounds(problem=problem, remedy="keep the region inside the buffer"))
         return slice(begin, end)
@@ -427,7 +436,7 @@ class Buffer:
         try:
             bound = operator.index(bound)
         except TypeError:
-            problem = f"{self.name} is sliced by {type(bound).__name__}"
+            problem = f"`{self.name}` is sliced by {type(bound).__name__}"
             raise Refusal(say.BadArgument(problem=problem, remedy="use integers")) from None
         return extent + bound if bound < 0 else bound
 
@@ -442,10 +451,10 @@ class Region:
         self.axes = tuple(at for at, i in enumerate(index) if isinstance(i, slice))
 
     __iter__ = _refuse(
-        lambda self: say.NotIterable(what=f"a region of {self.buffer.name}", remedy="write `for i in range(n)`")
+        lambda self: say.NotIterable(what=f"a region of `{self.buffer.name}`", remedy="write `for i in range(n)`")
     )
     __len__ = _refuse(lambda self: say.LenOfBuffer(what="a buffer region", remedy="`region.shape[dim]`"))
-    __bool__ = _refuse(lambda self: say.BufferAsCondition(what=f"a region of {self.buffer.name}"))
+    __bool__ = _refuse(lambda self: say.BufferAsCondition(what=f"a region of `{self.buffer.name}`"))
     __matmul__ = __rmatmul__ = _refuse(lambda self: say.MatrixMultiplyOperator())
     __array_ufunc__ = None
 

@@ -20,12 +20,13 @@ class MaybeUnbound(Message):
     """Bound on some paths only, then used."""
 
     code, slug = "TL130", "maybe-unbound"
-    text = "`{name}` is bound on some paths only"
+    text = "`{name}` {how}"
     label = "not bound on every path that leads here"
     advice = "bind `{name}` before {what}"
 
     name: str
     what: str
+    how: str = "is bound on some paths only"
 
 
 @dataclass(frozen=True)
