@@ -133,8 +133,8 @@ class _Builder:
         if type(body) is tir.AttrStmt and body.attr_key != WARP_GROUPS:
             return tir.AttrStmt(body.node, body.attr_key, body.value, self.whole(body.body), body.span)
         chain = self.chain(body)
-        self.walk(chain, Pending())
-        return place(chain, self.launch)
+        self.walk(chain, Pending(), with_entry=False)
+        return place(chain, self.launch) if chain.has_barriers else body
 
     # ---- statements to pieces ----
 
@@ -326,8 +326,11 @@ class _Builder:
 
     # ---- barriers ----
 
-    def walk(self, chain: Chain, pending: Pending) -> Summary:
-        """Puts barriers where the pieces conflict with `pending` (changed here) or with each other."""
+    def walk(self, chain: Chain, pending: Pending, with_entry: bool = True) -> Summary:
+        """Puts barriers where the pieces conflict with `pending` (changed here) or with each other.
+
+        with_entry: the result says what happens before the first barrier.
+        """
         entry, jump = Pending(), None
         through = True
         for position, piece in enumerate(chain.pieces):
@@ -337,7 +340,7 @@ class _Builder:
                     chain.before[position] = conflict
             if position in chain.before:
                 pending, through = Pending(), False
-            if through:
+            if through and with_entry:
                 entry.add(piece.entry)
             if piece.jump is not None:
                 jump = _joined(jump or Pending(), pending)
