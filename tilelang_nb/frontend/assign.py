@@ -6,7 +6,7 @@ import ast
 import operator
 from typing import Any
 
-from ..language.dtypes import Dtype
+from ..language.dtypes import ALIASES, SCALARS, Dtype
 from ..language.operands import described
 from ..language.promotion import as_type
 from ..language.values import Buffer, Region, Value, is_device, number
@@ -151,10 +151,7 @@ def annotated(walker: Any, node: ast.AnnAssign) -> None:
         return
     walker.builder.hint = node.target.id if isinstance(node.target, ast.Name) else None
     value = walker.evaluate(node.value)
-    annotation = node.annotation
-    if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
-        annotation = walker.postponed(annotation)
-    dtype = _dtype_of(walker.evaluate(annotation))
+    dtype = _dtype_of(_annotation(walker, node.annotation))
     if dtype is not None:
         found = value if is_device(value) else number(value)
         if isinstance(found, Value):
@@ -164,6 +161,27 @@ def annotated(walker: Any, node: ast.AnnAssign) -> None:
         found = None
     box, value = [value], None
     bind_target(walker, node.target, box, node)
+
+
+def _annotation(walker: Any, node: ast.expr) -> Any:
+    """What an annotation stands for; text in quotes is the name of a type or an expression, and else says nothing."""
+    if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
+        return walker.evaluate(node)
+    text = node.value.strip()
+    if text in SCALARS or text in ALIASES:
+        return Dtype(text)
+    key = ("quoted", node)
+    expression = walker.frame.codes.get(key)
+    if expression is None:
+        try:
+            expression = ast.parse(text, mode="eval").body
+        except (SyntaxError, ValueError):
+            return None
+        for part in ast.walk(expression):
+            if isinstance(part, ast.expr):
+                ast.copy_location(part, node)
+        walker.frame.codes[key] = expression
+    return walker.evaluate(expression)
 
 
 def _whole(found: Any, dtype: str) -> Any:
