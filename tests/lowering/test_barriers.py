@@ -174,6 +174,10 @@ def no_barrier_programs():
     out, s, tx = tp.buffer("out", (64,)), tp.shared("s", (8, 8)), launch.tx
     rows = [tp.store(s, tx, tx // 8, tx % 8), tp.store(out, tp.load(s, tx // 8, tx % 8), tx)]
     yield "digits of the thread", launch, [out], [tir.AllocBuffer(s), *rows]
+    launch = tp.Launch(64)
+    out = tp.buffer("out", (8, 8))
+    turns = tp.loop("i", 8, lambda i: tp.loop("j", 8, lambda j: tp.store(out, i * j, i, j)))
+    yield "another element in every turn", launch, [out], [turns]
     launch = tp.Launch(1)
     out, s = tp.buffer("out", (64,)), tp.shared("s", (64,))
     lone = [tp.store(s, tp.integer(1), 3), tp.store(out, tp.load(s, 3), 0)]
@@ -187,6 +191,26 @@ def test_no_barrier_where_program_order_is_enough(launch, parameters, body):
     function = inserted(launch, parameters, *body)
     assert barriers(function) == []
     assert run(function, **arguments(parameters)) == []
+
+
+def test_what_all_threads_count_together_is_counted_once():
+    launch = tp.Launch(64)
+    out = tp.buffer("out", (1,))
+    count = tp.loop("i", 5, lambda i: tp.store(out, tp.load(out, 0) + i, 0))
+    function = inserted(launch, [out], count)
+    got = np.zeros(1, np.int32)
+    assert tp.run_twice(function, out=got) == []
+    assert got[0] == 10
+
+
+def test_a_store_that_moves_on_by_less_than_its_width_needs_a_barrier():
+    launch = tp.Launch(32)
+    out = tp.buffer("out", (64,))
+    function = inserted(launch, [out], tp.loop("i", 4, lambda i: tp.store(out, i * 100 + launch.tx, i + launch.tx)))
+    assert len(barriers(function)) == 1
+    got = np.zeros(64, np.int32)
+    assert tp.run_twice(function, out=got) == []
+    np.testing.assert_array_equal(got[:35], [100 * min(t, 3) + t - min(t, 3) if t > 2 else 100 * t for t in range(35)])
 
 
 def test_a_barrier_of_the_user_counts():

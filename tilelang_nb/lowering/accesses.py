@@ -98,14 +98,22 @@ class Pending:
         result.groups = {memory: dict(groups) for memory, groups in self.groups.items()}
         return result
 
-    def stale(self, variables: Iterable[int], prover: Prover) -> Pending:
-        """The same accesses after the variables took other values."""
+    def stale(self, variables: Iterable[int], prover: Prover, turn: int | None = None) -> Pending:
+        """The same accesses after the variables took other values.
+
+        turn: the variable of a loop whose next turn has begun: it differs from what it was.
+        """
         variables, result = frozenset(variables), Pending()
         for groups in self.groups.values():
             for group in groups.values():
-                form = group.form
-                old = (form.stale | variables) & prover.variables(form)
-                result._insert(group if old == form.stale else group.with_form(form._replace(stale=old)))
+                form, moves = group.form, prover.variables(group.form)
+                old = (form.stale | (variables - {turn})) & moves
+                earlier = (form.earlier | {turn}) & moves if turn is not None else form.earlier - variables
+                if turn is None:
+                    old |= form.earlier & variables
+                if (old, earlier) != (form.stale, form.earlier):
+                    group = group.with_form(form._replace(stale=old, earlier=earlier - old))
+                result._insert(group)
         return result
 
 

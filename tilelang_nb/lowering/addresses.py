@@ -62,11 +62,13 @@ class Form(NamedTuple):
     dims: per dimension the terms of its Sum, or None where the index is not known.
     mask: position in `Prover.masks` of the threads that execute the access.
     stale: variables that may have another value by now, because their scope was left or entered again.
+    earlier: loop variables that certainly have another value by now, in a later turn of the loop.
     """
 
     dims: tuple[frozenset[tuple[Term, int]] | None, ...]
     mask: int
     stale: frozenset[int] = frozenset()
+    earlier: frozenset[int] = frozenset()
 
 
 class Window(NamedTuple):
@@ -385,17 +387,18 @@ class Prover:
         """
         constant = offset.low
         step = 0  # gcd of all coefficients
-        unknowns: list[tuple[int, float, float, Term | None]] = []  # |coefficient|, range of the product, thread digit
+        # |coefficient|, range of the product, thread digit, and whether the factor is known not to be zero
+        unknowns: list[tuple[int, float, float, Term | None, bool]] = []
         if offset.high > offset.low:
             step = offset.step
             constant = (offset.low + step // 2) % step - step // 2  # as near to zero as the grid allows
-            unknowns.append((step, offset.low - constant, offset.high - constant, None))
+            unknowns.append((step, offset.low - constant, offset.high - constant, None, False))
 
-        def unknown(coefficient: int, low: float, high: float, digit: Term | None = None) -> None:
+        def unknown(coefficient: int, low: float, high: float, digit: Term | None = None, moved: bool = False) -> None:
             nonlocal step
             step = math.gcd(step, coefficient)
             products = (coefficient * low, coefficient * high)
-            unknowns.append((abs(coefficient), min(products), max(products), digit))
+            unknowns.append((abs(coefficient), min(products), max(products), digit, moved))
 
         for term in a.keys() | b.keys():
             left, right = a.get(term, 0), b.get(term, 0)
@@ -413,9 +416,10 @@ class Prover:
             least, most = self.bounds(term)
             low = -math.inf if least is None else least
             high = math.inf if most is None else most
-            if self._stale(variable, form_a.stale) or self._stale(variable, form_b.stale):
+            moved = term[1:] == (1, None) and (variable in form_a.earlier) != (variable in form_b.earlier)
+            if moved or self._stale(variable, form_a) or self._stale(variable, form_b):
                 if left == right:
-                    unknown(left, low - high, high - low)
+                    unknown(left, low - high, high - low, moved=moved)
                 else:
                     if left:
                         unknown(left, low, high)
@@ -428,14 +432,16 @@ class Prover:
         # From the largest coefficient down: what the smaller ones cannot make up for must be zero.
         unknowns.sort(key=lambda item: item[0])
         rests = [(float(constant), float(constant))]
-        for _, low, high, _ in unknowns:
+        for _, low, high, _, _ in unknowns:
             rests.append((rests[-1][0] + low, rests[-1][1] + high))
         if rests[-1][0] > 0 or rests[-1][1] < 0:
             return True
-        for (coefficient, smallest, largest, digit), (low, high) in zip(reversed(unknowns), reversed(rests[:-1])):
+        for (coefficient, smallest, largest, digit, moved), (low, high) in zip(
+            reversed(unknowns), reversed(rests[:-1])
+        ):
             if low <= -coefficient or high >= coefficient:
                 return False
-            if smallest > 0 or largest < 0:
+            if smallest > 0 or largest < 0 or moved:
                 return True
             if digit is not None:
                 found.add(digit)
@@ -454,7 +460,8 @@ class Prover:
         count_same = np.bincount(key[in_a & in_b], minlength=size)
         return bool(np.all((count_a == 1)[both] & (count_b == 1)[both] & (count_same == 1)[both]))
 
-    def _stale(self, variable: int, stale: frozenset[int]) -> bool:
+    def _stale(self, variable: int, form: Form) -> bool:
+        stale = form.stale | form.earlier if form.earlier else form.stale
         if not stale:
             return False
         return not stale.isdisjoint(self._opaque[variable]) if variable in self._opaque else variable in stale

@@ -182,10 +182,10 @@ class _Builder:
     def _store(self, node: tir.BufferStore, pieces: list[Piece]) -> None:
         indices = list(node.indices)
         reads, writes = self.reader.reads(node.value, *indices), self.reader.write(node.buffer, indices)
-        if reads and writes and self._own_element(writes[0]):
+        if reads and writes and (self._own_element(writes[0]) or self._same_everywhere(node)):
             conflict = self.conflicts.between(Pending(reads), Pending(writes))
             if conflict is not None:
-                # `s[t] = s[63 - t]`: all threads read before any writes
+                # `s[t] = s[63 - t]`, `s[0] = s[0] + 1`: all threads read before any writes
                 value = tir.Var(self.launch.fresh("value"), node.value.ty)
                 pieces.append(self._leaf(tir.Bind(value, node.value, node.span), reads))
                 self.bound[-1].add(identity(value))
@@ -199,6 +199,10 @@ class _Builder:
     def _own_element(self, write: Access) -> bool:
         """Every thread writes elements of its own: no two threads store to one place."""
         return self.conflicts.own_elements(write.form)
+
+    def _same_everywhere(self, node: tir.BufferStore) -> bool:
+        """All threads store one value to one place."""
+        return all(self.uniformity.is_uniform(expr) for expr in (node.value, *node.indices))
 
     def _for(self, node: tir.For) -> Piece:
         reads = Pending(self.reader.reads(node.min, node.extent))
@@ -215,7 +219,7 @@ class _Builder:
             everything = _everything(chain).stale(bound, self.prover)
             everything.add(reads)
             return Piece(node, everything, everything)
-        summary = self._turns(chain, Pending(), bound)
+        summary = self._turns(chain, Pending(), bound, identity(node.loop_var))
         entry, exit_ = reads.copy(), reads.copy()
         entry.add(summary.entry.stale(bound, self.prover))
         exit_.add(summary.exit.stale(bound, self.prover))
@@ -235,7 +239,7 @@ class _Builder:
         chain = self.chain(node.body)
         bound = self.bound.pop()
         self.bound[-1] |= bound
-        summary = self._turns(chain, condition, bound)
+        summary = self._turns(chain, condition, bound, None)
         again = self.conflicts.between(summary.exit, condition)
         if again is not None:
             chain.at_end = again
@@ -253,15 +257,18 @@ class _Builder:
                 piece.entry, piece.exit = everything, everything
         return piece
 
-    def _turns(self, chain: Chain, before: Pending, bound: set[int]) -> Summary:
-        """Places the barriers of a loop body, also for what an earlier turn leaves; what the loop leaves outside."""
+    def _turns(self, chain: Chain, before: Pending, bound: set[int], turn: int | None) -> Summary:
+        """Places the barriers of a loop body, also for what an earlier turn leaves; what the loop leaves outside.
+
+        before: what happens in front of every turn; turn: the loop variable, if there is one.
+        """
         while True:
             count = len(chain.before)
             left = before.copy()
             summary = self.walk(chain, left)
             carried = summary.exit if summary.jump is None else _joined(summary.exit, summary.jump)
             again = before.copy()
-            again.add(carried.stale(bound, self.prover))
+            again.add(carried.stale(bound, self.prover, turn))
             self.walk(chain, again)
             if len(chain.before) == count:
                 break
