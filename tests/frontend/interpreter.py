@@ -194,10 +194,18 @@ class Interpreter:
         if name.endswith("if_then_else"):
             return self.value(node.args[1] if self.value(node.args[0]) else node.args[2])
         if name.endswith("call_extern"):
-            return self.operation(node)
+            return self.extern(node)
         arguments = [self.value(a) for a in node.args]
         with np.errstate(all="ignore"):
             return self.wrap(CALLS[name.split(".")[-1]](*arguments), str(node.ty.dtype))
+
+    def extern(self, node: Any) -> Any:
+        """A tile operation, or a device call."""
+        if node.args[0].value in DEVICE_CALLS:
+            arguments = [self.value(a) for a in node.args[1:]]
+            with np.errstate(all="ignore"):
+                return self.wrap(DEVICE_CALLS[node.args[0].value](*arguments), str(node.ty.dtype))
+        return self.operation(node)
 
     # -- tile operations -------------------------------------------------------------------------------------------
     def region(self, operand: RegionOperand) -> tuple[Any, list[int], list[int]]:
@@ -268,6 +276,7 @@ BINARY = {
     "EQ": lambda a, b: a == b,
     "NE": lambda a, b: a != b,
 }
+DEVICE_CALLS = {"tl_floor_divide": np.floor_divide, "tl_floor_modulo": np.mod}
 CALLS = {
     "bitwise_and": lambda a, b: a & b,
     "bitwise_or": lambda a, b: a | b,

@@ -1,7 +1,7 @@
 """The rule above all others: a kernel never computes something else than its Python text says.
 
-Random kernels run twice: by the front end (the tile program, interpreted) and by CPython on the same text.  A refusal is
-allowed, a difference is not.
+Random kernels run twice: by the front end (the tile program, interpreted) and by CPython on the same text.  A refusal
+is allowed, a difference is not.
 """
 
 from __future__ import annotations

@@ -267,7 +267,9 @@ class Bindings:
         raise Refusal(say.InternalError(problem=f"`{name}` cannot be kept over this control flow", report=report))
 
     def bind_walrus(self, name: str, value: Any, place: tuple[int, int, int, int]) -> Any:
-        """`name := value`; a device value is bound, so nothing may guard it."""
+        """`name := value`; refused where it would run only under a condition of the device."""
+        if self.builder.guard:
+            self.builder.allow(f"`{name} := ...`")
         box = [value]
         del value
         node = ast.Name(name, ast.Store())

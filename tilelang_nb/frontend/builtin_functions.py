@@ -150,10 +150,10 @@ def table(intrinsics: Any) -> dict[int, Callable[..., Any]]:
         return builtins.next(walker.replayed(iterator) if hasattr(iterator, "__next__") else iterator, *default)
 
     def any_(items: Any, /) -> Any:
-        return truth(intrinsics.or_(False, *[lambda item=item: item for item in items_of(items)]))
+        return intrinsics.any_of(items_of(items))
 
     def all_(items: Any, /) -> Any:
-        return truth(intrinsics.and_(True, *[lambda item=item: item for item in items_of(items)]))
+        return intrinsics.not_(intrinsics.any_of(items_of(items), negated=True))
 
     def dir_(*args: Any) -> Any:
         return builtins.dir(*args) if args else sorted(walker.frame.known())

@@ -6,7 +6,7 @@ import ast
 import linecache
 import weakref
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from types import CodeType
 from typing import Any
 
@@ -26,11 +26,12 @@ class Definition:
     text: Text
     codes: dict[Any, Any] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
+    @cached_property
+    def local_names(self) -> frozenset[str]:
+        """Names that the function binds."""
         arguments = self.node.args
-        names = bound_names(*self.node.body)
         every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
-        self.local_names = frozenset([*names, *(a.arg for a in every if a is not None)])
+        return frozenset([*bound_names(*self.node.body), *(a.arg for a in every if a is not None)])
 
 
 class Definitions:

@@ -165,7 +165,7 @@ class Builder:
 
     def operation(self, name: str, *operands: Any, dtype: str = "void") -> Value | None:
         """A tile operation (see `language.tile_program`); with a dtype its result, bound to a variable."""
-        self.allow(f"`T.{name}`")
+        self.allow(f"`{tile_program.written(name, *operands)}`")
         encoded = [self._encode(operand) for operand in operands]
         self.effect()
         call = tile_program.operation(name, *encoded, dtype=in_ir(dtype) if dtype != "void" else dtype)

@@ -136,6 +136,25 @@ class Intrinsics:
             value = thunk()
         return value
 
+    def any_of(self, items: Iterable[Any], negated: bool = False) -> Any:
+        """Whether one of the items is true, as a bool or Value; negated: whether one is false.
+
+        Items are taken until one decides, as Python does.  A flat fold: a chain of thousands must not nest.
+        """
+        result: Any = False
+        for item in items:
+            condition = self.not_(item) if negated else truth(item)
+            if not isinstance(condition, Value):
+                if condition:
+                    return True
+            elif isinstance(result, Value):
+                x, y = result.use(), condition.use()
+                node = tir.if_then_else(x, as_type(True, "bool"), y) if condition.reads else tir.Or(x, y)
+                result = derived(node, "bool", result, condition)
+            else:
+                result = condition
+        return result
+
     def not_(self, value: Any) -> Any:
         condition = truth(value)
         return derived(tir.Not(condition.use()), "bool", condition) if isinstance(condition, Value) else not condition
@@ -204,8 +223,7 @@ class Intrinsics:
         ):
             if isinstance(right, (str, bytes)):
                 raise Refusal(say.RuntimeIndexIntoPythonObject(what="a string"))
-            candidates = list(self.bounded(right))
-            found = self.or_(False, *[lambda i=i: left == i for i in candidates])
+            found = self.any_of(left == item for item in self.bounded(right))
         else:
             found = left in (self.bounded(right) if hasattr(right, "__next__") else right)
         return found if op == "in" else self.not_(found)

@@ -20,7 +20,7 @@ from .branches import truth_at
 from .control import Leave, ReturnValue
 from .device_loops import bound_loop, device_loop
 from .locate import exception_text, frames, line_span
-from .merge import merge_loop
+from .merge import is_parallel, merge_loop
 from .names import bound_names
 from .scopes import Scope
 from .unroll import Node
@@ -202,6 +202,12 @@ def leave(walker: Any, node: ast.Break | ast.Continue) -> None:
         names["grid"] = "`T.grid`"  # nested loops, of which `break` would leave the innermost only
         raise Refusal(say.BreakNotAllowed(word=word, kind=names.get(loop.kind, loop.kind)), node)
     loop.left = loop.left or word == "break"
+    scope = walker.scope
+    while True:
+        loop.scope.escaped.update(key for key in scope.saved if is_parallel(key[0].binding(key[1])))
+        if scope is loop.scope:
+            break
+        scope = scope.parent
     walker.builder.effect()
     walker.builder.emit((tir.Break if word == "break" else tir.Continue)(walker.builder.span))
     walker.scope.terminated = True

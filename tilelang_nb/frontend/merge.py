@@ -105,7 +105,7 @@ def merge_loop(walker: Any, scope: Scope, targets: set[str]) -> None:
         old, new = frame.binding(name), scope.final.get(key)
         plain = old.outside if isinstance(old, Hidden) else old
         meeting = frame.site(name, scope.node)
-        parallel = scope.kind == "parallel" or is_parallel(new)
+        parallel = scope.kind == "parallel" or is_parallel(new) or key in scope.escaped
         if key in scope.exposed and isinstance(plain, (Plain, Mutable) if parallel else Plain):
             try:
                 if parallel:
@@ -118,9 +118,7 @@ def merge_loop(walker: Any, scope: Scope, targets: set[str]) -> None:
                 merge(walker, key, POISON)
         elif name in targets and not isinstance(old, Mutable):
             merge(walker, key, Gone(say.LoopVariableAfterLoop(name=name)))
-        elif old is None or isinstance(old, Gone):
-            merge(walker, key, Gone(say.MaybeUnbound(name=name, what="the loop")))
-        elif key in scope.final and new is None:  # deleted
+        elif old is None or isinstance(old, Gone) or key in scope.final and new is None:
             merge(walker, key, Gone(say.MaybeUnbound(name=name, what="the loop")))
         elif old is not POISON and (parallel or not isinstance(old, Mutable)):
             # Without a binding at its end, the body bound the name before a `break` or `continue`.

@@ -18,7 +18,7 @@ from __future__ import annotations
 import ast
 import builtins
 import difflib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -145,8 +145,8 @@ class Frame:
 
     path: the calls that lead here; it identifies the instance across restarts.  local_names: names its text binds.
     entry: the scope it was entered in.  text: the text its nodes belong to.  codes: compiled expressions of that text.
-    read_conflict: decides what a Conflict means.  note_read: told of reads of mutable scalars.  remember: told of mutable
-    objects that come from outside.
+    read_conflict: decides what a Conflict means.  note_read: told of reads of mutable scalars.  remember: told of
+    mutable objects that come from outside.
     """
 
     path: tuple[Any, ...]
@@ -220,56 +220,33 @@ class Frame:
         return [*own, *self.states, *self.outer.names()]
 
 
-class _Bindings(ast.NodeVisitor):
-    """Names that statements bind in their own scope: targets of comprehensions and what is inside functions are not."""
-
-    def __init__(self) -> None:
-        self.found: dict[str, None] = {}
-
-    def visit_Name(self, node: ast.Name) -> None:
-        if not isinstance(node.ctx, ast.Load):
-            self.found[node.id] = None
-
-    def visit_comprehension(self, node: ast.comprehension) -> None:
-        for part in (node.iter, *node.ifs):
-            self.visit(part)
-
-    def visit_Lambda(self, node: ast.Lambda) -> None:
-        for default in (*node.args.defaults, *(d for d in node.args.kw_defaults if d is not None)):
-            self.visit(default)
-
-    def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> None:
-        self.found[node.name] = None
-
-    visit_AsyncFunctionDef = visit_ClassDef = visit_FunctionDef  # type: ignore[assignment]
-
-    def visit_ExceptHandler(self, node: ast.ExceptHandler) -> None:
-        if node.name:
-            self.found[node.name] = None
-        self.generic_visit(node)
-
-    def visit_MatchAs(self, node: ast.MatchAs | ast.MatchStar) -> None:
-        if node.name:
-            self.found[node.name] = None
-        self.generic_visit(node)
-
-    visit_MatchStar = visit_MatchAs  # type: ignore[assignment]
-
-    def visit_MatchMapping(self, node: ast.MatchMapping) -> None:
-        if node.rest:
-            self.found[node.rest] = None
-        self.generic_visit(node)
-
-    def visit_Import(self, node: ast.Import | ast.ImportFrom) -> None:
-        for alias in node.names:
-            self.found[(alias.asname or alias.name).split(".")[0]] = None
-
-    visit_ImportFrom = visit_Import  # type: ignore[assignment]
-
-
 def bound_names(*nodes: ast.AST) -> tuple[str, ...]:
-    """Names that these nodes bind or delete, in the order of the text."""
-    visitor = _Bindings()
-    for node in nodes:
-        visitor.visit(node)
-    return tuple(visitor.found)
+    """Names that these nodes bind or delete in their own scope, in the order of the text.
+
+    Targets of comprehensions, and what is inside functions, are not among them.  No recursion: texts may nest deeply.
+    """
+    found: dict[str, None] = {}
+    pending = list(reversed(nodes))
+    while pending:
+        node = pending.pop()
+        children: Iterable[ast.AST] = ast.iter_child_nodes(node)
+        if isinstance(node, ast.Name):
+            if not isinstance(node.ctx, ast.Load):
+                found[node.id] = None
+            continue
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            found[node.name] = None
+            continue
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            found.update(dict.fromkeys((alias.asname or alias.name).split(".")[0] for alias in node.names))
+            continue
+        if isinstance(node, ast.comprehension):
+            children = (node.iter, *node.ifs)
+        elif isinstance(node, ast.Lambda):
+            children = [default for default in (*node.args.defaults, *node.args.kw_defaults) if default is not None]
+        else:
+            name = getattr(node, "rest" if isinstance(node, ast.MatchMapping) else "name", None)
+            if isinstance(name, str):  # of a pattern, or of an exception handler
+                found[name] = None
+        pending.extend(reversed(list(children)))
+    return tuple(found)

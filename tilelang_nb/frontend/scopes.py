@@ -14,13 +14,15 @@ class Scope:
     saved: (frame, name) -> binding before the scope, the journal that undoes bindings.  rebound: (frame, name) -> the
     node that bound it last, which tells a loop what changed.  exposed: names that were read before the body re-bound
     them. final: (frame, name) -> binding at the end.  hidden: names hidden on entry.  contents: the contents of
-    compile-time containers before code that might change them unseen was called, or None. terminated: nothing after
-    this point in the scope is reached.
+    compile-time containers before code that might change them unseen was called, or None. escaped: names that hold
+    what the last iteration of a `T.Parallel` loop left when a `break` or `continue` leaves this loop.  terminated:
+    nothing after this point in the scope is reached.
     """
 
     __slots__ = (
         "contents",
         "depth",
+        "escaped",
         "exposed",
         "final",
         "hidden",
@@ -41,6 +43,7 @@ class Scope:
         self.rebound: dict[Any, Any] = {}
         self.exposed: set[Any] = set()
         self.final: dict[Any, Any] = {}
+        self.escaped: set[Any] = set()
         self.hidden: list[Any] = []
         self.contents: list[tuple[Any, tuple[Any, ...]]] | None = None
 

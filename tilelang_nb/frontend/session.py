@@ -109,9 +109,10 @@ class Session:
                 return ast.parse(spelt)
         except SyntaxError as error:
             self.report(self._syntax_mistake(error))
-        except (RecursionError, MemoryError):
+        except (RecursionError, MemoryError):  # Python does not say where: show the longest line
             message = say.SyntaxMistake(problem="the text is nested too deeply", remedy="split the expression")
-            self.report(message.at(line_span(self.text, self.text.first_line)))
+            line = max(range(self.text.first_line, self.text.last_line + 1), key=lambda n: len(self.text.line(n)))
+            self.report(message.at(line_span(self.text, line)))
         except ValueError as error:  # null bytes, lone surrogates
             message = say.SyntaxMistake(problem=str(error).split("\n")[0], remedy="remove the character")
             self.report(message.at(line_span(self.text, self.text.first_line)))
