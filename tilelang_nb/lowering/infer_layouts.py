@@ -46,18 +46,21 @@ def infer_layouts(function: Any, launch: LaunchContext) -> Any:
             launch.facts["loops"] = inference.loops
             launch.facts["whole-body"] = inference.first_replica_only
             return function
-        launch.facts["demoted"] = launch.facts.get("demoted", frozenset()) | _original(conflicts, launch)
+        stray = conflicts - _fragments(launch.facts["tile"].body)
+        if stray:
+            name = min(buffer.name for buffer in stray)
+            problem = f"the operation keeps `{name}` in registers, and no layout serves all of its uses"
+            launch.report(say.ThreadMapping(problem=problem, remedy="use `T.alloc_shared` for its operands"))
+            return function
+        launch.facts["demoted"] = launch.facts.get("demoted", frozenset()) | conflicts
         function = legalised(launch, set(launch.facts["demoted"]))
 
 
-def _original(conflicts: set[Any], launch: LaunchContext) -> frozenset[Any]:
-    """The conflicts, all of them fragments of the text; a temporary of legalise that no layout serves is a fault."""
+def _fragments(body: Any) -> set[Any]:
+    """The fragments of the text; other ones are temporaries of legalise."""
     known: set[Any] = set()
-    walk(launch.facts["tile"].body, (tir.AllocBuffer, lambda node: known.add(node.buffer)))
-    stray = [buffer for buffer in conflicts if buffer not in known]
-    if stray:
-        raise NotImplementedError(f"no layout for the temporary {stray[0].name}")
-    return frozenset(conflicts)
+    walk(body, (tir.AllocBuffer, lambda node: known.add(node.buffer)))
+    return known
 
 
 class LayoutInference:

@@ -7,7 +7,7 @@ Before: a launch as the front end emits it.  After:
   cumulate works on shared tiles; other operands are staged through temporaries with copies before and after;
 - views of fragments and of per-thread arrays are index arithmetic (`views.py`);
 - `continue` in T.Parallel bodies is an `if` (`jumps.py`);
-- safe values are in `launch.safe_values`, reducers in `launch.facts["reducers"]`.
+- loops of no turn are gone; safe values are in `launch.safe_values`, reducers in `launch.facts["reducers"]`.
 Reads of memory that nothing wrote before get the warning TL211.
 """
 
@@ -86,6 +86,8 @@ class _Legaliser:
         if isinstance(node, tir.Evaluate):
             name = operation_name(node.value)
             return node if name is None else self.operation(read(node.value, node.span), node)
+        if isinstance(node, tir.For) and _never_runs(node):
+            return nothing(node.span)
         return map_children(node, self.statement)
 
     def operation(self, call: TileCall, node: Any) -> Any:
@@ -180,6 +182,11 @@ class _Legaliser:
         always_cleared = constant(call["clear_accum"]) == 1
         memory = {"a": SHARED, "b": SHARED, "c": FRAGMENT}
         return self._staged(call, node, memory, written="c", reads_target=not always_cleared)
+
+
+def _never_runs(loop: Any) -> bool:
+    extent = constant(loop.extent)
+    return extent is not None and extent <= 0
 
 
 def whole(operand: RegionOperand) -> bool:
