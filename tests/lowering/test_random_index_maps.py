@@ -63,7 +63,7 @@ class Generator:
         extra = self.random.choice([self.r, self.c, None])
 
         def body(*loops: Any) -> Any:
-            by = {factor: loop for factor, loop in zip(order, loops)}
+            by = dict(zip(order, loops))
             i, j = by[0] * self.rows[1] + by[1], by[2] * self.columns[1] + by[3]
             value = load(source, i, j) + load(target, i, j)
             if extra is not None:

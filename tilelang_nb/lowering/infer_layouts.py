@@ -128,9 +128,9 @@ class LayoutInference:
     # ---- loops ----
 
     @staticmethod
-    def _order(nest: Nest) -> tuple[int, int]:
-        """Largest first; among equals those that touch memory, whose accesses should be wide."""
-        return -nest.size, -sum(1 for access in nest.memory if scope(access.buffer) == "global")
+    def _order(nest: Nest) -> tuple[int, bool, int]:
+        """Largest first; among equals those whose accesses of memory can be wide."""
+        return -nest.size, not nest.simple, -sum(1 for access in nest.memory if scope(access.buffer) == "global")
 
     def _propagate(self, nests: list[Nest]) -> None:
         self._changed = True

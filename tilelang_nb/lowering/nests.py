@@ -21,6 +21,7 @@ from tilelang_nb.language.tile_program import RegionOperand, TileCall, operation
 from .context import FRAGMENT, LaunchContext, ThreadSet
 from .rewrite import Load, constant, scope, variables
 from .uniformity import Uniformity
+from .vectors import lane_by_lane
 
 WARP_GROUPS = "tl.warp_groups"
 WARP_GROUP = 128  # threads
@@ -52,6 +53,7 @@ class Nest:
     extents: None for an extent known only at run time.
     accesses: of fragments; memory: of shared and global memory.
     outer_arrays: a per-thread array from outside is written at an index that moves with the loop.
+    simple: nothing but stores, perhaps under conditions: what a vector can do.
     once: something that must happen once per iteration and cannot be a guarded statement (an atomic whose result is
     used).
     """
@@ -63,6 +65,7 @@ class Nest:
     accesses: list[Access] = field(default_factory=list)
     memory: list[Access] = field(default_factory=list)
     outer_arrays: bool = False
+    simple: bool = True
     once: bool = False
     recorded: bool = True
 
@@ -211,6 +214,11 @@ class _Collector:
 
     def _inside(self, node: Any, nest: Nest, around: _Scope) -> None:
         kind = type(node)
+        nest.simple &= (
+            kind is tir.SeqStmt
+            or (kind is tir.BufferStore and lane_by_lane(node.value))
+            or (kind is tir.IfThenElse and node.else_case is None)
+        )
         if kind is tir.SeqStmt:
             for one in node.seq:
                 self._inside(one, nest, around)

@@ -7,7 +7,7 @@ stays; it must start at a multiple of the width, because wide accesses trap on o
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tvm
 from tvm import DataType
@@ -15,8 +15,10 @@ from tvm import tirx as tir
 from tvm.sym import Analyzer
 
 from .context import LaunchContext
-from .nests import Nest
 from .rewrite import constant, dtype_of, loads, substitute, variables, walk
+
+if TYPE_CHECKING:
+    from .nests import Nest
 
 VECTOR_BYTES = 16
 
@@ -31,7 +33,7 @@ def lanes_of(dtype: str) -> int:
 
 def vector_width(nest: Nest, launch: LaunchContext) -> int:
     """The widest group of neighbouring innermost iterations whose memory accesses are all wide or all the same."""
-    if None in nest.extents or not nest.memory or constant(nest.loops[-1].min) != 0:
+    if not nest.simple or None in nest.extents or not nest.memory or constant(nest.loops[-1].min) != 0:
         return 1
     var, extent = nest.loops[-1].loop_var, nest.extents[-1]
     width = max(1, min((lanes_of(dtype_of(access.buffer)) for access in nest.memory), default=1))
@@ -96,7 +98,7 @@ def widest(stores: Iterable[Any], var: Any, limit: int, launch: LaunchContext) -
     for node in stores:
         if not isinstance(node, tir.BufferStore) or not any(var in variables(index) for index in node.indices):
             return 1
-        if not _lane_by_lane(node.value):
+        if not lane_by_lane(node.value):
             return 1
         accesses += [(node.buffer, list(node.indices)), *((load.source, list(load.indices)) for load in loads(node))]
     for buffer, _ in accesses:
@@ -141,7 +143,8 @@ _ELEMENTWISE = {
 }
 
 
-def _lane_by_lane(expr: Any) -> bool:
+def lane_by_lane(expr: Any) -> bool:
+    """Can the value be computed for several lanes at once?"""
     found: list[Any] = []
     walk(expr, (tvm.ir.Call, lambda node: found.append(getattr(node.op, "name", ""))))
     return all(name in _ELEMENTWISE for name in found)
