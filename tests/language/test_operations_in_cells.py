@@ -302,3 +302,35 @@ def test_every_mistake_of_a_kernel_is_reported_at_its_call():
     found = [(d.code, d.span.line) for d in compiled.diagnostics if d.severity == "error"]
     expected = [("TL004", 6), ("TL204", 7), ("TL140", 8), ("TL204", 9), ("TL004", 10), ("TL302", 12), ("TL206", 13)]
     assert found in (expected, sorted([*expected, ("TL003", 11)], key=lambda item: item[1]))
+
+
+@pytest.mark.parametrize("dtype", [ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2, ml_dtypes.bfloat16])
+def test_tiles_of_every_small_float_in_vector_loops(dtype):
+    name = np.dtype(dtype).name
+    body = f"""
+    a = T.alloc_fragment((48, 64), "{name}")
+    b = T.alloc_shared((32, 48), "{name}")
+    c = T.alloc_fragment((64, 32), "float32")
+    T.copy(x, a)
+    T.copy(y, b)
+    T.gemm(a, b, c, transpose_A=True, transpose_B=True, clear_accum=True)
+    T.copy(c, o)
+    """
+    x, y = RANDOM.integers(-3, 4, (48, 64)).astype(dtype), RANDOM.integers(-3, 4, (32, 48)).astype(dtype)
+    found = launch(body, threads=96, x=x, y=y, o=zeros(64, 32))
+    np.testing.assert_array_equal(found["o"], x.astype(np.float32).T @ y.astype(np.float32).T)
+
+
+@pytest.mark.parametrize("dtype", [ml_dtypes.float8_e5m2, ml_dtypes.bfloat16, np.float32])
+def test_strided_tensors_of_every_small_float(dtype):
+    name = np.dtype(dtype).name
+    text = f"""@T.prim_func
+def k(x: T.StridedTensor((8, 4), (9, 1), "{name}"), o: T.StridedTensor((8, 4), (9, 1), "{name}")):
+    with T.Kernel(1, threads=32):
+        for i, j in T.Parallel(8, 4):
+            o[i, j] = x[i, j] + 1
+"""
+    x, o = np.ones((8, 9), dtype), np.zeros((8, 9), dtype)
+    tilelang_nb.compile_cell(text, {}, target="sim").namespace["k"](x[:, :4], o[:, :4])
+    assert (o[:, :4] == dtype(2)).all()
+    assert (o[:, 4:] == dtype(0)).all()

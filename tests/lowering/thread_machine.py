@@ -188,6 +188,8 @@ class Writer:
             return f"(yield ({name!r}, {self.expr(args[0])}, None))"
         if name in ("__syncwarp", "__threadfence"):
             return "None"
+        if name in ("tl_floor_divide", "tl_floor_modulo"):
+            return f"({self.expr(args[0])} {'//' if name.endswith('divide') else '%'} {self.expr(args[1])})"
         if name.startswith("tl_atomic_"):
             load = args[0].args[0]
             rest = ", ".join(self.expr(arg) for arg in args[1:])

@@ -298,3 +298,21 @@ def test_returned_tensors_are_allocated_from_the_shapes_of_the_others() -> None:
     assert np.isnan(binding.results[1]).all()  # not initialised, and visibly so
     assert "c, d are returned" in refused(parameters, *[np.zeros(5, F32)] * 3, outputs=(1, 2))
     assert "says what n is" in refused(parameters[1:], outputs=(0,), d=np.zeros((), np.int32))
+
+
+def test_a_subclass_of_an_array_is_its_memory() -> None:
+    given = np.arange(6, dtype=F32).reshape(2, 3)
+    for view in (given.view(np.matrix), given.view(np.recarray)):
+        used = bound([tensor("a", (2, 3))], view, written="a").values["a"]
+        assert type(used) is np.ndarray
+        assert used.ctypes.data == given.ctypes.data
+
+
+def test_a_strided_float8_e5m2_array_in_the_other_byte_order_or_not() -> None:
+    strided = [tensor("a", (2, 3), name, (4, 1)) for name in ("float8_e5m2", "float32")]
+    plain = np.ones((2, 4), ml_dtypes.float8_e5m2)[:, :3]
+    assert bound(strided[:1], plain, written="a").values["a"] is plain
+    swapped = np.ones((2, 4), ">f4")[:, :3]
+    copy = bound(strided[1:], swapped, written="a").values["a"]
+    assert copy.strides == (16, 4)
+    assert (copy == 1).all()

@@ -72,6 +72,18 @@ SIGNATURES: dict[str, tuple[str, ...]] = {
     "wait_group": ("pending",),
 }
 PREFIX = "tl."
+# Operations whose name in `T` is another; {} is their first operand.
+_WRITTEN = {
+    "reduce": "reduce_{}",
+    "cumulate": "cum{}",
+    "atomic_region": "atomic_{}",
+    "atomic_element": "atomic_{}",
+    "reducer": "alloc_reducer",
+    "barrier_init": "alloc_barrier",
+    "barrier_expect_tx": "mbarrier_expect_tx",
+    "commit_group": "ptx_commit_group",
+    "wait_group": "ptx_wait_group",
+}
 
 
 @dataclass(frozen=True)
@@ -119,6 +131,11 @@ def operation(name: str, *operands: Any, dtype: str = "void") -> tir.Call:
         raise TypeError(f"tl.{name} takes {signature}")
     padded = list(operands) + [None] * (len(signature) - len(operands))
     return tir.call_extern(dtype, PREFIX + name, *[_encode(operand) for operand in padded])
+
+
+def written(name: str, *operands: Any) -> str:
+    """The operation as a user writes it: `T.reduce_max`."""
+    return "T." + _WRITTEN.get(name, name).format(*operands[:1])
 
 
 def _encode(operand: Any) -> Any:

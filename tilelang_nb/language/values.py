@@ -206,6 +206,8 @@ def derived(expr: Any, dtype: str, *sources: Any) -> Value:
 
 COMPARE = {"<": tir.LT, "<=": tir.LE, ">": tir.GT, ">=": tir.GE, "==": tir.EQ, "!=": tir.NE}
 _NODES = {"+": tir.Add, "-": tir.Sub, "*": tir.Mul}
+# Of floats a call: with a rounded quotient `1.0 // 0.1` would be 10, where Python has 9.
+_FLOORED = {"//": (tir.FloorDiv, "tl_floor_divide"), "%": (tir.FloorMod, "tl_floor_modulo")}
 _BITS = {"<<": operator.lshift, ">>": operator.rshift, "&": operator.and_, "|": operator.or_, "^": operator.xor}
 _SMALL_POWER = 8  # constant integer powers up to here multiply out
 
@@ -240,10 +242,9 @@ def _node(op: str, x: Any, y: Any, dtype: str, right: Any) -> Any:
         if not is_float(dtype):
             raise Refusal(say.IntegerTrueDivision(left="x", right="y"))
         return tir.Div(x, y)
-    if op == "//":
-        return tir.FloorDiv(x, y) if is_integer(dtype) else tir.floor(tir.Div(x, y))
-    if op == "%":
-        return tir.FloorMod(x, y) if is_integer(dtype) else tir.Sub(x, tir.Mul(tir.floor(tir.Div(x, y)), y))
+    if op in _FLOORED:
+        node, call = _FLOORED[op]
+        return node(x, y) if is_integer(dtype) else tir.call_extern(in_ir(dtype), call, x, y)
     if op in _BITS:
         if is_float(dtype):
             raise Refusal(say.DtypeMismatch(problem=f"`{op}` on {dtype} values", remedy="bit operations need integers"))

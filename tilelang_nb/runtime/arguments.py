@@ -263,8 +263,10 @@ def _as_the_kernel_reads(parameter: Any, array: np.ndarray, symbols: Symbols) ->
         return array
     strides = [symbols.evaluate(stride) or 0 for stride in parameter.strides]
     span = 1 + sum((extent - 1) * stride for extent, stride in zip(array.shape, strides) if extent > 1)
-    memory = np.zeros(max(span, 1), array.dtype.newbyteorder("="))
-    copy = np.lib.stride_tricks.as_strided(memory, array.shape, [stride * memory.itemsize for stride in strides])
+    dtype = array.dtype.newbyteorder("=")
+    memory = np.zeros(max(span, 1), (np.void, dtype.itemsize))  # NumPy cannot stride over every type of `ml_dtypes`
+    copy = np.lib.stride_tricks.as_strided(memory, array.shape, [stride * dtype.itemsize for stride in strides])
+    copy = copy.view(dtype)
     if array.size:
         copy[...] = array
     return copy

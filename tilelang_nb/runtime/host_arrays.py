@@ -39,7 +39,7 @@ def host_array(given: Any) -> np.ndarray:
     if isinstance(given, np.ma.MaskedArray):
         raise NoHostArray("a masked array", "pass `x.filled(value)`: a kernel knows no masked elements")
     if isinstance(given, np.ndarray):
-        return given
+        return np.asarray(given)  # a subclass may index in its own way: every part of an np.matrix is a matrix
     if isinstance(given, np.generic):
         array = np.asarray(given)
         array.flags.writeable = False  # a scalar has no memory of its own: a store into it would be lost

@@ -9,7 +9,7 @@ import numpy as np
 import tvm
 
 from .findings import Findings
-from .machine.arithmetic import NAMESPACE
+from .machine.arithmetic import NAMESPACE, strided
 from .machine.barriers import Deadlock
 from .machine.machine import GlobalArray, Machine, StepLimit, Stopped
 from .machine.requests import Counting
@@ -250,4 +250,4 @@ def _flat_view(array: np.ndarray) -> np.ndarray:
     if any(stride < 0 or stride % array.itemsize for stride in array.strides):
         raise ValueError("arrays with negative or uneven strides")
     last = sum((extent - 1) * stride for extent, stride in zip(array.shape, array.strides, strict=True))
-    return np.lib.stride_tricks.as_strided(array, (last // array.itemsize + 1,), (array.itemsize,))
+    return strided(array, (last // array.itemsize + 1,), (array.itemsize,))

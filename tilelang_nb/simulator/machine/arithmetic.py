@@ -211,10 +211,20 @@ def bounds_of(checks: tuple[Array, ...], indices: tuple[tuple[Array, int], ...])
 def window(registers: Array, base: int, shape: tuple[tuple[int, int], ...]) -> Array:
     """View of registers base + sum(step * factor), one leading axis per (extent, factor); proven to lie inside."""
     stride = registers.strides[0]
-    return np.lib.stride_tricks.as_strided(
+    return strided(
         registers[base], [extent for extent, _ in shape] + list(registers.shape[1:]),
         [factor * stride for _, factor in shape] + list(registers.strides[1:]),
     )  # fmt: skip
+
+
+def strided(array: Array, shape: Any, strides: Any) -> Array:
+    """View of an array's memory from its first element on; strides in bytes.
+
+    NumPy's function reads the name of the type from the memory's description, where float8_e5m2 is no type it knows;
+    so it sees raw bytes.
+    """
+    raw = array.view(np.dtype((np.void, array.itemsize)))
+    return np.lib.stride_tricks.as_strided(raw, shape, strides).view(array.dtype)
 
 
 NAMESPACE: dict[str, Any] = {

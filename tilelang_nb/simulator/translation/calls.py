@@ -48,6 +48,8 @@ FAST_MATH = {
     "__tanf": "np.tan",
     "__tanhf": "np.tanh",
     "__powf": "math_power",
+    "tl_floor_divide": "np.floor_divide",  # of floats, as Python's `//` and `%`
+    "tl_floor_modulo": "np.remainder",
     "__fdividef": "np.divide",
     "__fdiv_rn": "np.divide",
     "__fadd_rn": "np.add",
