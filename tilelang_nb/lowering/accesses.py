@@ -16,7 +16,8 @@ import tvm_ffi
 from tvm import tirx as tir
 from tvm_ffi import WalkResult
 
-from .addresses import Form, Prover, Window, identity
+from .addresses import Form, Prover, Window
+from .index_sums import identity
 from .memory_overlap import Memory
 
 READ, WRITE, ATOMIC = "read", "write", "atomic"

@@ -27,9 +27,10 @@ from tvm import tirx as tir
 from tilelang_nb.source import catalogue as say
 
 from .accesses import WRITE, Access, AccessReader, Conflict, Conflicts, Pending
-from .addresses import Prover, identity
+from .addresses import Prover
 from .barrier_placement import Branch, Chain, Loop, Piece, Scope, Summary, place
 from .context import LaunchContext
+from .index_sums import identity
 from .memory_overlap import PARALLEL, Memory, tracked_memory
 from .rewrite import has, map_children, sequence
 from .uniformity import Uniformity

@@ -11,7 +11,7 @@ import tvm
 import tvm_ffi
 from tvm import tirx as tir
 
-from .addresses import identity
+from .index_sums import identity
 from .rewrite import map_children, scope
 from .views import root, view_source
 
