@@ -20,6 +20,26 @@ from ..source import catalogue as say
 from ..source.diagnostic import Message, Refusal
 
 
+class DescribingText(str):
+    """Text of a device value inside an f-string, or an f-string with one in it; `value` is the first such value."""
+
+    value: Any
+
+    def __new__(cls, text: str, value: Any) -> DescribingText:
+        self = super().__new__(cls, text)
+        self.value = value
+        return self
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def __format__(self, form: str) -> str:
+        try:
+            return format(str(self), form)
+        except ValueError:  # a form for numbers
+            return str(self)
+
+
 def device_range(*bounds: Any, **keywords: Any) -> Any:
     """`range`: a device loop where a bound is known only at the launch, else Python's."""
     for bound in bounds:
@@ -137,9 +157,10 @@ def table(intrinsics: Any) -> dict[int, Callable[..., Any]]:
     walker, items_of = intrinsics.walker, intrinsics.bounded
 
     def print_(*args: Any, **kwargs: Any) -> None:
-        for at, value in enumerate(args):
+        for at, argument in enumerate(args):
+            value = argument.value if isinstance(argument, DescribingText) else argument
             if is_device(value):
-                names = intrinsics.argument_names
+                names = intrinsics.argument_names if value is argument else ()
                 name = (names[at] if at < len(names) else None) or repr(value)
                 raise Refusal(say.PrintOfDeviceValue(what=described(value), name=name))
         builtins.print(*args, **kwargs)

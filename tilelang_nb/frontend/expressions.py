@@ -186,11 +186,16 @@ class _Rewriter:
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> Any:
         """Parts of f-strings have wrong places before Python 3.12: a failure in one is reported at the whole string."""
-        copied = self.copy(node)
-        for part in ast.walk(copied):
+        text = self.intrinsic(node, "joined", self.copy(node))
+        for part in ast.walk(text):
             if hasattr(part, "lineno"):
                 ast.copy_location(part, node)
-        return copied
+        return text
+
+    def visit_FormattedValue(self, node: ast.FormattedValue) -> Any:
+        value = self.intrinsic(node.value, "formatted", self.visit(node.value))
+        form = self.copy(node.format_spec) if node.format_spec else None  # Python wants an f-string there
+        return ast.copy_location(ast.FormattedValue(value, node.conversion, form), node)
 
 
 def compile_expression(node: ast.expr) -> Any:

@@ -11,10 +11,10 @@ from tvm import tirx as tir
 from ..language.loops import DeviceLoop
 from ..language.operands import described
 from ..language.promotion import as_type, join_operands, join_rebound, kind_of, strong
-from ..language.values import COMPARE, Value, derived, is_device, number, truth
+from ..language.values import COMPARE, Buffer, Region, Value, derived, is_device, number, truth
 from ..source import catalogue as say
 from ..source.diagnostic import Refusal
-from .builtin_functions import table
+from .builtin_functions import DescribingText, table
 from .macros import Macro
 
 PYTHON = {
@@ -62,6 +62,7 @@ class Intrinsics:
     def __init__(self, walker: Any):
         self.walker = walker
         self.argument_names: tuple[Any, ...] = ()  # plain names among the positional arguments of the call at hand
+        self._described: list[Any] = []  # device values in the f-string at hand
         self._table = table(self)
 
     # -- calls -----------------------------------------------------------------------------------------------------
@@ -170,6 +171,8 @@ class Intrinsics:
         """`then` where the condition holds, else `other`.  word: the operator that it comes from."""
         then, other = number(then) if not is_device(then) else then, number(other) if not is_device(other) else other
         for value in (then, other):
+            if word != "if" and isinstance(value, (Buffer, Region)):
+                truth(value)  # an operand of `and` and `or` is a condition
             if not isinstance(value, (Value, bool, int, float)):
                 what = "an object that is no number" if value is None else described(value)
                 remedy = "use an `if` statement, or choose with a compile-time condition"
@@ -209,7 +212,8 @@ class Intrinsics:
         if op in COMPARE:
             return PYTHON[op](left, right)
         if op in ("is", "is not"):
-            if isinstance(left, Value) and isinstance(right, Value):
+            numbers = (Value, bool, int, float)
+            if isinstance(left, numbers) and isinstance(right, numbers) and (is_device(left) or is_device(right)):
                 raise Refusal(say.IdentityOfDeviceValues(word=op, operator="==" if op == "is" else "!="))
             return (left is right) == (op == "is")
         return self.membership(op, left, right)
@@ -231,6 +235,22 @@ class Intrinsics:
     # -- names and comprehensions ----------------------------------------------------------------------------------
     def walrus(self, name: str, value: Any, place: tuple[int, int, int, int]) -> Any:
         return self.walker.bind_walrus(name, value, place)
+
+    def formatted(self, value: Any) -> Any:
+        """A value inside an f-string: of a device value only the text of its expression can be had."""
+        if isinstance(value, DescribingText):
+            self._described.append(value.value)
+        elif is_device(value):
+            self._described.append(value)
+            return DescribingText(repr(value), value)
+        return value
+
+    def joined(self, text: str) -> str:
+        """An f-string; one with a device value in it remembers the value, which its text only names."""
+        if not self._described:
+            return text
+        text, self._described = DescribingText(text, self._described[0]), []
+        return text
 
     def items(self, iterable: Any, line: int) -> Any:
         """The iterable of a comprehension; each item is a turn in the expansion record."""
