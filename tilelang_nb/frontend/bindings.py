@@ -231,7 +231,8 @@ class Bindings:
             new = self.kind_of_binding(name, binding, conflict.node)
             joined = new if kind is None else join_rebound(kind, new)
             if joined is None:
-                raise self.type_conflict(name, kind, new, conflict.node)  # type: ignore[arg-type]
+                node = binding.node if isinstance(binding, Plain) else conflict.node
+                raise self.type_conflict(name, kind, new, node)  # type: ignore[arg-type]
             kind = joined
         assert kind is not None
         self.request_one_of((conflict.site, conflict.meeting), kind, name)
@@ -239,9 +240,13 @@ class Bindings:
         return Value(tir.Var(name, in_ir(dtype)), dtype, None)
 
     def note_read(self, name: str, state: Mutable) -> None:
-        """A mutable scalar is read: its value may come from an earlier turn of the loops inside its scope."""
+        """A mutable scalar is read."""
+        self.expose(name, state.scope)
+
+    def expose(self, name: str, outside: Scope) -> None:
+        """What a name holds may come from an earlier turn of the loops inside the scope `outside`."""
         key, scope = (self.frame, name), self.scope
-        while scope is not state.scope and scope.parent is not None:
+        while scope is not outside and scope.parent is not None:
             scope.exposed.add(key)
             scope = scope.parent
 
@@ -284,8 +289,12 @@ class Bindings:
         if isinstance(state, Mutable):
             return state.buffer
         value = frame.names[name]
-        if not is_number(value):
+        binding = frame.binding(name)
+        if not is_number(value) or not isinstance(binding, (Plain, Hidden)):
             return None
+        if isinstance(binding, Plain):  # no syntax told the loops around that the name changes in them
+            self.expose(name, binding.scope)
+        del binding
         place = ast.copy_location(ast.Name(name, ast.Store()), self.statement)
         site = frame.site(name, place)
         kind = str(value.dtype) if isinstance(value, Value) else dtype_of_kind(kind_of(value), value)

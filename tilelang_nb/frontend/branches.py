@@ -87,7 +87,8 @@ def match_statement(walker: Any, node: ast.Match) -> None:
     code = walker.frame.codes.get(node)
     if code is None:
         code = walker.frame.codes[node] = _chooser(node)
-    captured: dict[str, Any] = {"__subject": subject, "__case": None}
+    captured = _Captures(walker.frame.names)
+    captured.update({"__subject": subject, "__case": None})
 
     def choose() -> None:
         exec(code, walker.frame.names, captured)
@@ -105,6 +106,17 @@ def match_statement(walker: Any, node: ast.Match) -> None:
         if not name.startswith("__"):
             walker.bind(name, [value], node)
     walker.suite(node.cases[chosen].body)
+
+
+class _Captures(dict):
+    """Locals of a `match`: what it captures, else the names of the kernel."""
+
+    def __init__(self, names: Any):
+        super().__init__()
+        self.names = names
+
+    def __missing__(self, name: str) -> Any:
+        return self.names[name]
 
 
 def _chooser(node: ast.Match) -> Any:

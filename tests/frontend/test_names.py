@@ -1,0 +1,126 @@
+"""Re-binding keeps Python's meaning or is refused; a name that needs no scalar gets none."""
+
+from __future__ import annotations
+
+import pytest
+from frontend.cells import kernel, run_cell
+
+REFUSALS = {
+    "if n > 3:\n    x = 1\nout[0] = x": [("TL130", 8)],
+    "for i in range(n):\n    y = i\nout[0] = y": [("TL130", 8)],
+    "for i in range(n):\n    out[i] = i\nout[0] = i": [("TL131", 8)],
+    "i = 3\nfor i in range(n):\n    out[i] = i\nout[0] = i": [("TL131", 9)],
+    "x = n\nif n > 3:\n    x = f[0]\nout[0] = x": [("TL132", 8)],
+    "x = n > 3\nif n > 3:\n    x = f[0]\nout[0] = x": [("TL132", 8)],
+    "if n > 3:\n    x = n\nelse:\n    x = 1.5\nout[0] = x": [("TL132", 9)],
+    "t = []\nfor i in range(4):\n    t.append(i)": [("TL133", 8)],
+    "t = [1]\nif n > 3:\n    t[0] = 2": [("TL133", 8)],
+    "d = {}\nif n > 3:\n    d.update(x=1)": [("TL133", 8)],
+    "s = {1}\nwhile n > 3:\n    s.add(2)\n    break": [("TL133", 8)],
+    "t = [1]\nif n > 3:\n    t += [2]": [("TL133", 8)],
+    "t = [[1]]\nif n > 3:\n    t[0].append(2)": [("TL133", 8)],
+    "t = [1]\nif n > 3:\n    list.append(t, 2)": [("TL133", 8)],
+    "t = [1]\nif n > 3:\n    grow(t)": [("TL133", 7)],
+    "t = [1]\nif n > 3:\n    list(map(grow, [t]))": [("TL133", 7)],
+    "buf = a\nif n > 3:\n    buf = out\nout[0] = buf[0]": [("TL133", 8)],
+    "s = 'x'\nif n > 3:\n    s = 'y'\nout[0] = len(s)": [("TL133", 8)],
+    "s = None\nif n > 3:\n    s = 1\nout[0] = s": [("TL133", 8)],
+    "acc = 0\nfor i in T.Parallel(8):\n    acc += a[i]\nout[0] = acc": [("TL134", 8)],
+    "v = T.alloc_var('int32', init=0)\nfor i in T.Parallel(8):\n    v = v + a[i]": [("TL134", 8)],
+    "w = 0\nfor i in T.Parallel(8):\n    w = a[i]\nout[0] = w": [("TL134", 8)],
+    "x = 0\nfor i in T.Parallel(8):\n    if a[i] > 3:\n        x = 3\n    out[i] = x": [("TL134", 9)],
+    "c = 0\nfor i in T.Parallel(8):\n    bump(c)": [("TL134", 8)],
+    "z = 0\nfor j in range(3):\n    out[j] = z\n    for i in T.Parallel(3):\n        z = i": [("TL134", 10)],
+    "if n > 3:\n    del n\nout[0] = n": [("TL130", 8)],
+    "for i in range(2):\n    del m\nout[0] = m": [("TL130", 8)],
+    "out[0] = x\nx = 1": [("TL002", 6)],
+    "del x": [("TL002", 6)],
+    "x += 1": [("TL002", 6)],
+    "if n > 3:\n    x = x + 1\nelse:\n    x = 2\nout[0] = x": [("TL002", 7)],
+    "with T.ws(0):\n    v = n + 1\nout[0] = v": [("TL130", 8)],
+    "x = n\nx.y = 3": [("TL127", 7)],
+    "v = T.alloc_var('int32')\nv = [1]": [("TL133", 7)],
+    "if n > 3:\n    q = T.alloc_local((4,), 'int32')\nq[0] = 1": [("TL130", 8)],
+    "t = make()\nif n > 3:\n    t.append(T.alloc_local((4,), 'int32'))": [("TL133", 8)],
+}
+BEFORE = "def grow(t):\n    t.append(1)\n@T.macro\ndef bump(v: T.Ref):\n    v = v + 1\ndef make():\n    return []\n"
+LINES_BEFORE = BEFORE.count("\n")
+
+
+@pytest.mark.parametrize("body", REFUSALS)
+def test_what_cannot_keep_python_s_meaning_is_refused(body: str) -> None:
+    wanted = [(code, line + LINES_BEFORE) for code, line in REFUSALS[body]]
+    cell = run_cell(kernel(body, before=BEFORE))
+    assert cell.errors == wanted, [str(d) for d in cell.diagnostics]
+
+
+def script(body: str, **options: str) -> str:
+    cell = run_cell(kernel(body, **options))
+    assert not cell.errors, [str(d) for d in cell.diagnostics]
+    return cell.kernels["k"].function.script()
+
+
+def test_a_name_that_is_never_read_again_needs_no_scalar() -> None:
+    assert "alloc_buffer" not in script("x = 1\nif n > 3:\n    x = 2\nout[0] = n")
+
+
+def test_straight_line_rebinding_makes_new_values() -> None:
+    assert "alloc_buffer" not in script("x = n\nx = x + 1\nx = x * 2\nout[0] = x")
+
+
+def test_a_name_keeps_its_own_name_in_the_ir() -> None:
+    text = script("total = 0\nfor turn in range(n):\n    total += turn\nresult = total * 2\nout[0] = result")
+    assert "total = T.alloc_buffer" in text
+    assert "for turn in range" in text
+    assert "result: T.let" in text
+
+
+def test_iterating_over_values_does_not_rename_them() -> None:
+    text = script("first = n + 1\nsecond = m + 1\nfor v in [first, second]:\n    out[v] = v")
+    assert "first: T.let" in text
+    assert "v: T.let" not in text
+
+
+def test_an_element_that_a_statement_uses_up_gets_no_variable() -> None:
+    assert "T.let" not in script("out[0] = a[0] + a[1] * a[2]\nout[1] += a[n]\nf[0] = f[1] * 2.0")
+
+
+def test_weak_literals_take_the_type_of_what_they_meet() -> None:
+    text = script("best = 0\nfor i in range(n):\n    best = f[i]\nf[0] = best")
+    assert 'best = T.alloc_buffer((1,), scope="local.var"' in text  # float32 is the default dtype of the printer
+
+
+def test_a_name_bound_on_both_branches_is_one_scalar() -> None:
+    assert script("if n > 3:\n    x = n\nelse:\n    x = m\nout[0] = x").count("alloc_buffer") == 1
+
+
+def test_each_turn_of_a_compile_time_loop_has_its_own_type() -> None:
+    body = "for v in (n, f[0]):\n    y = v\n    if n > 3:\n        y = 0\n    f[1] = y"
+    text = script(body)
+    assert text.count("alloc_buffer") == 2
+
+
+def test_two_calls_of_a_macro_in_one_statement_have_their_own_types() -> None:
+    before = "@T.macro\ndef pick(v):\n    r = v\n    if v > 1:\n        r = 0\n    return r\n"
+    assert script("f[0] = pick(n) + pick(f[1])", before=before).count("alloc_buffer") == 2
+
+
+def test_a_parameter_is_changed_in_a_copy() -> None:
+    text = script("for i in range(4):\n    if a[i] > 2:\n        n = n + i\n    out[i] = n")
+    assert text.count("alloc_buffer") == 1
+    assert "n_1[0] = n" in text
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "x = 0\nfor i in range(n):\n    x += i\nout[0] = nope\nfor i in range(n):\n    x += i\nout[1] = x",
+        "x = 0\nif n > 1:\n    x = nope\nelif n > 2:\n    x = 3\nfor i in range(2):\n    x += 1\nout[0] = x",
+        "x = 0\nwhile x < n:\n    if a[x] > 3:\n        x = [1]\n    else:\n        x += 1\nout[0] = x",
+        "for i in T.Parallel(4):\n    x = a[i]\n    if x > 2:\n        x = nope\n        x = 2\n    out[i] = x",
+    ],
+)
+def test_a_build_with_mistakes_ends_without_internal_errors(body: str) -> None:
+    codes = {code for code, _ in run_cell(kernel(body)).errors}
+    assert codes
+    assert "TL900" not in codes

@@ -1,0 +1,303 @@
+"""What kernels compute: traps in names, evaluation order, control flow and macros, against Python's own results."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from frontend.cells import HEAD, kernel, run_cell
+
+A = (2, 0, 1, 5, 3, 1, 4, 7)
+INPUTS = ((3, 5), (0, 1), (4, 2), (1, 0))
+
+
+def arrays() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    return np.array(A, np.int32), np.arange(8, dtype=np.int32), np.linspace(-2, 2, 8).astype(np.float32)
+
+
+BODIES = {
+    "a name read after it was re-bound in a branch": "x = 1\nif n > 3:\n    x = 2\nout[0] = x",
+    "a swap reads both sides first": "x, y = n, m\nx, y = y, x\nout[0] = x * 10 + y",
+    "a swap of elements": "out[0], out[1] = out[1], out[0]",
+    "a load kept in a list keeps its value": "t = [out[0], out[1]]\nout[0] = 9\nout[2] = t[0] + t[1]",
+    "a load passed through a tuple of targets": "x, y = out[3], out[4]\nout[3] = 0\nout[5] = x + y",
+    "an alias of a promoted name keeps the old value": (
+        "x = 1\ny = x\nfor i in range(n):\n    x = x + i\n    y = y + x\nout[0] = x\nout[1] = y"
+    ),
+    "a lambda sees later bindings": "x = 1\ng = lambda v: v + x\nx = n\nout[0] = g(2)",
+    "a default argument sees the binding at its definition": "x = 1\ng = lambda v, w=x: v + w\nx = n\nout[0] = g(2)",
+    "a generator is lazy": "base = 1\ng = (base + v for v in (0, 10))\nbase = n\nfor at, v in enumerate(g):\n    out[at] = v",
+    "a walrus binds": "if (x := n + 1) > 3:\n    out[0] = x\nout[1] = x",
+    "a walrus in a comprehension binds outside": "t = [last := v for v in (1, 2, 3)]\nout[0] = last + len(t)",
+    "augmented assignment of a list changes aliases": "t = [1]\nu = t\nt += [2]\nout[0] = len(u)",
+    "augmented assignment evaluates its index once": "x = 0\nout[a[0]] += 5\nout[a[1]] -= n",
+    "the old value is read before the operand": "x = 1\nx += (x := 5)\nout[0] = x",
+    "and and or have Python's values": "out[0] = n and m\nout[1] = n or m\nout[2] = (n > 2) and 7 or 9",
+    "chains evaluate the middle once": "out[0] = 1 if 0 < n < m else 0\nout[1] = int(1 < 2 < 3)",
+    "in and not in": "out[0] = int(n in (1, 3, m))\nout[1] = int(n not in [4])\nout[2] = int(3 in (1, 3))",
+    "is None is compile-time": "out[0] = 1 if None is None else 2\nout[1] = 1 if n is None else 2\nout[2] = int(n is not None)",
+    "break keeps what was bound before it": (
+        "x = 0\nfor i in range(5):\n    if a[i] > 2:\n        x = i\n        break\n    else:\n        x = 50\nout[0] = x"
+    ),
+    "continue keeps what was bound before it": (
+        "x = 0\nfor i in range(5):\n    if a[i] > 1:\n        x = x + i\n        continue\n    out[i] = x\nout[6] = x"
+    ),
+    "a while with a compound condition": "i = 0\nwhile i < n and a[i] < 4:\n    i += 1\nout[0] = i",
+    "a while whose condition is constant at first": "i = 0\nwhile i < 4:\n    i += 1\nout[0] = i",
+    "nested loops carry one name": "s = 0\nfor i in range(3):\n    for j in range(i):\n        s += j + 1\n    s += 10\nout[0] = s",
+    "a name is a counter and then a list index": "i = 0\nwhile i < n:\n    i += 1\nout[1] = i\ni = 1\nout[0] = [5, 6, 7][i]",
+    "code after a conditional continue is the other branch": (
+        "for i in range(6):\n    if a[i] == 1:\n        continue\n    x = a[i]\n    out[i] = x + 1"
+    ),
+    "both branches bind a name": "if n > m:\n    z = 30\nelse:\n    z = 40\nout[0] = z",
+    "both branches bind a name in a loop": (
+        "for i in range(4):\n    if a[i] > n:\n        z = i\n    else:\n        z = m\n    out[i] = z"
+    ),
+    "deleting and binding again": "x = 1\ndel x\nx = n\nout[0] = x",
+    "compile-time loops over everything": (
+        "for i, v in enumerate([n, 3]):\n    out[i] = v\nfor i, c in zip((2, 3), 'ab'):\n    out[i] = ord(c)\n"
+        "for v in reversed([4, 5]):\n    out[v] = v * n\nfor k, v in {6: 1, 7: 2}.items():\n    out[k] = v"
+    ),
+    "break of a compile-time loop": "for v in [0, 1, 2, 3]:\n    if v == 2:\n        break\n    out[v] = 9\nout[7] = v",
+    "range in every form": (
+        "for i in range(2, 8, 3):\n    out[i] = 50\nfor i in range(6, -1, -3):\n    out[i] += 7\nfor i in range(n, 0, -1):\n    out[i] += 1\n"
+        "r = range(0, 8, 4)\nfor i in r:\n    out[i] += 100"
+    ),
+    "an alias of range": "turns = range\nfor i in turns(n):\n    out[i] = 3",
+    "match on compile-time values": (
+        "match (1, [2, 3]):\n    case (1, [p, *rest]):\n        out[0] = p + len(rest)\nmatch {'k': 5}:\n    case {'k': v, **more}:\n        out[1] = v\n"
+        "match 'x':\n    case 'y' | 'x' if len('ab') == 2:\n        out[2] = 8"
+    ),
+    "min, max, abs, sum, round": (
+        "out[0] = min(n, m, 2)\nout[1] = max(n, m)\nout[2] = abs(n - m)\nout[3] = sum(a[i] for i in range(4))\n"
+        "out[4] = sum([n, m], 10)\nout[5] = max([n, 2])\nout[6] = int(any(v > n for v in (1, 4)))\nout[7] = int(all([n, m]))"
+    ),
+    "integer arithmetic floors": (
+        "x = n - m\nout[0] = x // 3\nout[1] = x % 3\nout[2] = x // -3\nout[3] = x % -3\nout[4] = -x // 2\nout[5] = divmod(x, 4)[1]"
+    ),
+    "bit operations and powers": "out[0] = (n << 2 | m) & 13 ^ 6\nout[1] = ~n\nout[2] = n ** 3 + 2 ** 5\nout[3] = n >> 1\nout[4] = +n",
+    "numpy scalars are numbers": "import_free = 3\nout[0] = import_free",
+    "a ternary does not evaluate the other side": "out[0] = a[n] if n < 8 else a[n + 100]\nout[1] = 1 if len(out_shape) == 1 else nope",
+    "while with break and else-free flag": (
+        "found = 0\ni = 0\nwhile True:\n    if i >= 8:\n        break\n    if a[i] == n:\n        found = i + 1\n        break\n    i += 1\nout[0] = found"
+    ),
+    "a negative constant index": "out[-1] = a[-2]",
+    "an f-string and a helper": "out[0] = int(f'{3}{4}')\nout[1] = twice(n) + twice(2)",
+    "star targets": "first, *middle, last = 1, n, m, 4\nout[0] = first + last\nout[1] = middle[0] * 10 + middle[1]",
+    "star arguments": "t = [n, 2]\nout[0] = max(*t)\nd = dict(v=n)\nout[1] = twice(**d)",
+    "dict and set comprehensions": "d = {p: p * n for p in range(3)}\nout[0] = d[2]\ns = {p % 2 for p in range(5)}\nout[1] = len(s)",
+    "nested comprehensions with conditions": (
+        "t = [p * 10 + q for p in range(3) for q in range(p + 1) if q != 1]\nout[0] = sum(t)\nu = [[v + n for v in range(w)] for w in (1, 2)]\n"
+        "out[1] = u[1][1]"
+    ),
+}
+HELPERS = "def twice(v):\n    return v * 2\nout_shape = (8,)\n"
+
+
+@pytest.mark.parametrize("title", BODIES)
+def test_a_kernel_computes_what_python_computes(title: str) -> None:
+    body = BODIES[title]
+    cell = run_cell(kernel(body, before=HELPERS))
+    lines = "\n".join("    " + line for line in body.split("\n"))
+    namespace: dict = {}
+    exec(f"{HELPERS}def k(a, out, n, m):\n{lines}\n", namespace)
+    for n, m in INPUTS:
+        a, out, f = arrays()
+        wanted = [int(v) for v in out]
+        namespace["k"]([int(v) for v in a], wanted, n, m)
+        cell.run(a, out, f, n, m)
+        assert out.tolist() == wanted, (n, m)
+
+
+MACROS = """@T.macro
+def bump(v: T.Ref, by=1):
+    v = v + by
+
+@T.macro
+def both(v, *, k=3):
+    y = v + k
+    return y, y * 2
+
+@T.macro
+def climb(v, depth):
+    if depth == 0:
+        return v
+    return climb(v + depth, depth - 1)
+
+@T.macro
+def first_above(buf, limit):
+    found = -1
+    for i in range(8):
+        if buf[i] > limit:
+            found = i
+            break
+    return found
+
+@T.macro
+def many(*values, **named):
+    return values[0] + len(values) + named["z"]
+
+class Tools:
+    @T.macro
+    def add(self, v):
+        return v + 1
+tools = Tools()
+
+@T.macro
+def fill(buf, v):
+    for i in range(4):
+        buf[i] = v
+
+"""
+MACRO_BODIES = {
+    "x = n\nbump(x)\nbump(x, by=5)\nout[0] = x": lambda a, out, n, m: {0: n + 6},
+    "x = 0\nfor i in range(n):\n    bump(x, 2)\nout[0] = x": lambda a, out, n, m: {0: 2 * n},
+    "x = n\nif m > 1:\n    bump(x)\nout[0] = x": lambda a, out, n, m: {0: n + (m > 1)},
+    "bump(out[n], 7)": lambda a, out, n, m: {n: int(out[n]) + 7},
+    "c = T.alloc_var('int32', init=40)\nbump(c, 2)\nout[0] = c": lambda a, out, n, m: {0: 42},
+    "p, q = both(n)\nr, s = both(v=n, k=m)\nout[0] = p + q\nout[1] = r * 100 + s": lambda a, out, n, m: {
+        0: 3 * (n + 3),
+        1: 102 * (n + m),
+    },
+    "out[0] = climb(n, 4)": lambda a, out, n, m: {0: n + 10},
+    "out[0] = first_above(a, n) * 10 + first_above(a, m)": lambda a, out, n, m: {
+        0: next((i for i, v in enumerate(A) if v > n), -1) * 10 + next((i for i, v in enumerate(A) if v > m), -1)
+    },
+    "out[0] = many(n, m, z=5)": lambda a, out, n, m: {0: n + 7},
+    "out[0] = tools.add(n)": lambda a, out, n, m: {0: n + 1},
+    "x = out[1]\nfill(out, 9)\nout[5] = x": lambda a, out, n, m: {0: 9, 1: 9, 2: 9, 3: 9, 5: int(out[1])},
+    "for i in T.Parallel(8):\n    x = a[i]\n    bump(x)\n    out[i] = x": lambda a, out, n, m: {
+        i: v + 1 for i, v in enumerate(A)
+    },
+}
+
+
+@pytest.mark.parametrize("body", MACRO_BODIES)
+def test_macros_are_inlined_with_arguments_by_value_and_references(body: str) -> None:
+    cell = run_cell(kernel(body, before=MACROS))
+    for n, m in INPUTS:
+        a, out, f = arrays()
+        wanted = out.copy()
+        for place, value in MACRO_BODIES[body](a, out, n, m).items():
+            wanted[place] = value
+        cell.run(a, out, f, n, m)
+        assert out.tolist() == wanted.tolist(), (n, m)
+
+
+FLOATS = {
+    "out": ("float32", "f[i] // 0.75", lambda f: f // np.float32(0.75)),
+    "modulo": ("float32", "f[i] % 0.75", lambda f: f % np.float32(0.75)),
+    "power": ("float32", "f[i] ** 3", lambda f: f**3),
+    "negative": ("float32", "-f[i]", lambda f: -f),
+    "weak": ("float32", "f[i] * 2 + 0.1", lambda f: f * np.float32(2) + np.float32(0.1)),
+    "round": ("float32", "round(f[i] * 1.75)", lambda f: np.rint(f * np.float32(1.75))),
+    "condition": ("float32", "1.0 if f[i] else 2.0", lambda f: np.where(f != 0, 1, 2)),
+    "truth": ("float32", "float(bool(f[i]))", lambda f: (f != 0).astype(np.float32)),
+    "whole": ("float32", "float(int(f[i]))", np.trunc),
+}
+
+
+@pytest.mark.parametrize("name", FLOATS)
+def test_float_arithmetic_is_numpy_s(name: str) -> None:
+    _, expression, reference = FLOATS[name]
+    parameters = 'f: T.Tensor((8,), "float32"), out: T.Tensor((8,), "float32")'
+    cell = run_cell(kernel(f"for i in T.Parallel(8):\n    out[i] = {expression}", parameters))
+    f, out = np.array([-2.5, -1.0, -0.25, 0.0, 0.4, 0.75, 1.5, 3.25], np.float32), np.zeros(8, np.float32)
+    cell.run(f, out)
+    np.testing.assert_allclose(out, reference(f), rtol=1e-6)
+
+
+HOST = '@T.prim_func\ndef k(a: T.Tensor((8,), "int32"), out: T.Tensor((8,), "int32"), n: T.int32, m: T.int32):\n'
+
+
+def host(body: str) -> str:
+    return HEAD + HOST + "\n".join("    " + line for line in body.strip("\n").split("\n")) + "\n"
+
+
+def test_a_runtime_if_around_launches_goes_inside_them_and_chooses_numbers() -> None:
+    cell = run_cell(
+        host("""
+x = n + 1
+if n > 2:
+    x = m
+    with T.Kernel(2, threads=1) as bx:
+        out[bx] = x + 10
+else:
+    x = 7
+with T.Kernel(3, threads=1) as bx:
+    out[bx + 4] = x
+""")
+    )
+    for n, m in INPUTS:
+        out = np.zeros(8, np.int32)
+        cell.run(np.array(A, np.int32), out, n, m)
+        x = m if n > 2 else 7
+        first = [m + 10] * 2 if n > 2 else [0, 0]
+        assert out.tolist() == [*first, 0, 0, x, x, x, 0]
+
+
+def test_launches_follow_one_another_and_compile_time_loops_expand_them() -> None:
+    cell = run_cell(
+        host("""
+for step in (1, 2):
+    with T.Kernel(4, threads=1) as bx:
+        out[bx] = out[bx] + a[bx] * step
+with T.Kernel(1, threads=1):
+    out[7] = out[0] + step
+""")
+    )
+    out = np.zeros(8, np.int32)
+    cell.run(np.array(A, np.int32), out, 0, 0)
+    assert out.tolist() == [6, 0, 3, 15, 0, 0, 0, 8]
+
+
+def test_loops_bound_to_thread_axes_make_a_launch() -> None:
+    body = 'for bx in T.thread_binding(2, "blockIdx.x"):\n    for tx in T.thread_binding(4, "threadIdx.x"):\n        out[bx * 4 + tx] = bx * 10 + tx'
+    out = np.zeros(8, np.int32)
+    run_cell(host(body)).run(np.array(A, np.int32), out, 0, 0)
+    assert out.tolist() == [0, 1, 2, 3, 10, 11, 12, 13]
+
+
+def test_persistent_loops_visit_every_tile_once() -> None:
+    body = (
+        "with T.Kernel(3, threads=1) as bx:\n    for i, j in T.Persistent([3, n], 3, bx, group_size=2):\n        out[i * n + j] += 1"
+    )
+    parameters = HOST.replace("(8,)", "(64,)")
+    source = HEAD + parameters + "\n".join("    " + line for line in body.split("\n")) + "\n"
+    for n in (1, 2, 5, 8):
+        out = np.zeros(64, np.int32)
+        run_cell(source).run(np.zeros(64, np.int32), out, n, 0)
+        assert out.tolist() == [1] * (3 * n) + [0] * (64 - 3 * n)
+
+
+def test_warp_groups_select_threads() -> None:
+    body = "with T.Kernel(1, threads=256):\n    tx = T.get_thread_binding(0)\n    with T.ws(1):\n        out[tx - 128] = 1"
+    parameters = HOST.replace("(8,)", "(128,)")
+    source = HEAD + parameters + "\n".join("    " + line for line in body.split("\n")) + "\n"
+    out = np.zeros(128, np.int32)
+    run_cell(source).run(np.zeros(128, np.int32), out, 0, 0)
+    assert out.tolist() == [1] * 128
+
+
+OUTSIDE = {
+    "out[0] = 1": "TL208",
+    "x = a[0]": "TL208",
+    "T.copy(a, out)": "TL208",
+    's = T.alloc_shared((8,), "int32")': "TL208",
+    "for i in range(3):\n    with T.Kernel(1):\n        out[0] = 1": "TL208",
+    "while n > 3:\n    pass": "TL208",
+    "with T.Kernel(1):\n    with T.Kernel(1):\n        out[0] = 1": "TL208",
+    "with T.ws(0):\n    pass": "TL208",
+    "with T.Kernel(a[0]):\n    pass": "TL208",
+    "if a[0] > 1:\n    pass": "TL208",
+    "if n > 1:\n    return": "TL121",
+}
+
+
+@pytest.mark.parametrize("body", OUTSIDE)
+def test_what_needs_threads_is_refused_outside_a_launch(body: str) -> None:
+    assert [code for code, _ in run_cell(host(body)).errors] == [OUTSIDE[body]]
+
+
+def test_values_of_a_launch_are_gone_after_it_and_python_objects_are_not() -> None:
+    body = "with T.Kernel(1, threads=1):\n    y = n + 1\n    z = 5\nwith T.Kernel(1, threads=1):\n    out[0] = z\n    out[1] = y"
+    assert run_cell(host(body)).errors == [("TL130", 9)]
