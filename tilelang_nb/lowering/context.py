@@ -96,7 +96,7 @@ class LaunchContext:
     facts: dict[str, Any] = field(default_factory=dict)
     diagnostics: list[Diagnostic] = field(default_factory=list)
     function: Any = None  # the launch as split-launches made it
-    _names: set[str] | None = None
+    _names: dict[str, None] = field(default_factory=dict)
 
     @property
     def thread(self) -> Any:
@@ -118,14 +118,13 @@ class LaunchContext:
 
     def fresh(self, name: str) -> str:
         """A name for a buffer or variable of the compiler's own that nothing in the launch has."""
-        if self._names is None:
-            self._names = set()
-            note = self._names.add
+        if not self._names:
+            note = self._names.setdefault
             tvm_ffi.structural_walk(self.function, (tvm.ir.Var, lambda var: note(var.name)))
         candidate, number = name, 1
         while candidate in self._names:
             candidate, number = f"{name}_{number}", number + 1
-        self._names.add(candidate)
+        self._names[candidate] = None
         return candidate
 
     def scratch(self, shape: tuple[int, ...], dtype: str, name: str) -> Any:

@@ -26,7 +26,7 @@ from .legalise import legalised
 from .loop_layouts import Contradiction, LoopLayouts
 from .nests import Nest, Site, Sites, collect
 from .ops.operations import OPERATIONS
-from .rewrite import constant, scope, variables, walk
+from .rewrite import constant, scope, size, variables, walk
 from .vectors import vector_width
 
 # A fragment that plain statements of all threads use is held by each of them, up to this size.
@@ -297,7 +297,7 @@ class LayoutInference:
 
 
 def _shape(buffer: Any) -> list[int]:
-    return [constant(extent) for extent in buffer.shape]
+    return [size(extent) for extent in buffer.shape]
 
 
 def _elements(buffer: Any) -> int:

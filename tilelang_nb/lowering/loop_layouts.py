@@ -13,7 +13,7 @@ from tilelang_nb.layout.indexing import Sum, decompose, held, layout_for, slots_
 
 from .context import LaunchContext
 from .nests import Access, Nest
-from .rewrite import Var, constant, variables
+from .rewrite import Var, constant, size, variables
 from .views import root, views
 
 
@@ -50,7 +50,7 @@ class LoopLayouts:
 
         None where the loop does not say.
         """
-        shape = [constant(extent) for extent in buffer.shape]
+        shape = [size(extent) for extent in buffer.shape]
         accesses = [access for access in nest.accesses if access.buffer.same_as(buffer)]
         best: Fragment | None = None
         for access in sorted(accesses, key=lambda access: not access.write):

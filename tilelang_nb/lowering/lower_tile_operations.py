@@ -123,7 +123,7 @@ class Bodies:
     def _bind(self, node: Any) -> Any:
         if operation_name(node.value) is not None:
             call = self._call(node)
-            module = OPERATIONS[call.name]
+            module: Any = OPERATIONS[call.name]
             value = module.value(call, self.launch)
             if self.replica is not None:
                 value = tir.if_then_else(self.replica, value, tir.const(0, dtype_of(node.var)))

@@ -152,6 +152,13 @@ def constant(expr: Any) -> int | None:
     return int(expr.value) if isinstance(expr, IntImm) else None
 
 
+def size(extent: Any) -> int:
+    """The extent of a tile or of a loop that is known to be constant."""
+    value = constant(extent)
+    assert value is not None, f"{extent} is no constant"
+    return value
+
+
 def with_span(statement: Any, span: Any) -> Any:
     """Give the span to every statement inside that has none."""
     if span is None:

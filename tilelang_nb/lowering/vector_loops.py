@@ -10,7 +10,7 @@ from tvm import tirx as tir
 from tvm.sym import Analyzer
 
 from .index_arithmetic import fold
-from .rewrite import branch, constant, dtype_of, sequence, statements, substitute, variables
+from .rewrite import branch, constant, dtype_of, sequence, size, statements, substitute, variables
 
 
 def hoisted(node: Any, body: Any, analyzer: Analyzer) -> Any:
@@ -18,7 +18,7 @@ def hoisted(node: Any, body: Any, analyzer: Analyzer) -> Any:
 
     The iterations are independent, so each store may have a loop of its own.
     """
-    var, width = node.loop_var, constant(node.extent)
+    var, width = node.loop_var, size(node.extent)
     found = _conditional_stores(body, [])
     vectors = (
         [] if found is None else [_vector(node, conditions, store, width, analyzer) for conditions, store in found]

@@ -15,7 +15,7 @@ from tvm import tirx as tir
 from tvm.sym import Analyzer
 
 from .context import LaunchContext
-from .rewrite import constant, dtype_of, loads, substitute, variables, walk
+from .rewrite import constant, dtype_of, loads, size, substitute, variables, walk
 
 if TYPE_CHECKING:
     from .nests import Nest
@@ -35,7 +35,7 @@ def vector_width(nest: Nest, launch: LaunchContext) -> int:
     """The widest group of neighbouring innermost iterations whose memory accesses are all wide or all the same."""
     if not nest.simple or None in nest.extents or not nest.memory or constant(nest.loops[-1].min) != 0:
         return 1
-    var, extent = nest.loops[-1].loop_var, nest.extents[-1]
+    var, extent = nest.loops[-1].loop_var, size(nest.loops[-1].extent)
     width = max(1, min((lanes_of(dtype_of(access.buffer)) for access in nest.memory), default=1))
     while width > 1:
         if extent % width == 0 and all(

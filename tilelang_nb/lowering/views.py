@@ -18,7 +18,7 @@ import tvm_ffi
 from tvm import tirx as tir
 
 from .context import FRAGMENT
-from .rewrite import Load, constant, dtype_of, map_children, nothing, scope, walk
+from .rewrite import Load, dtype_of, map_children, nothing, scope, size, walk
 
 PRIVATE = ("local", "local.var")
 
@@ -64,7 +64,7 @@ def flat_index(buffer: Any, indices: Any) -> Any:
 
 def unflatten(buffer: Any, flat: Any) -> list[Any]:
     """The indices of a row-major element number."""
-    shape = [constant(extent) for extent in buffer.shape]
+    shape = [size(extent) for extent in buffer.shape]
     result = []
     for dim in range(len(shape)):
         inner = math.prod(shape[dim + 1 :])
@@ -82,8 +82,8 @@ def resolve_views(body: Any) -> Any:
     def collect(node: Any) -> None:
         buffer = node.buffer
         if scope(buffer) in PRIVATE and (len(buffer.shape) != 1 or scope(buffer) == "local.var"):
-            size = math.prod(constant(extent) for extent in buffer.shape)
-            flat[buffer] = tir.decl_buffer((size,), dtype_of(buffer), buffer.name, scope="local", layout=None)
+            count = math.prod(size(extent) for extent in buffer.shape)
+            flat[buffer] = tir.decl_buffer((count,), dtype_of(buffer), buffer.name, scope="local", layout=None)
 
     walk(body, (tir.AllocBuffer, collect))
     for view in sources:

@@ -95,7 +95,8 @@ class _Dealt:
         """The register of a fragment element: digits of the loop where they are known, else by division."""
         result: Any = tir.const(0, "int32")
         for dim in range(len(fragment.digits)):
-            parts = None if sums[dim] is None else _known(fragment, dim, sums[dim])
+            value_sum = sums[dim]
+            parts = None if value_sum is None else _known(fragment, dim, value_sum)
             if parts is None:
                 term: Any = _by_division(fragment, dim, index[dim])
             else:
