@@ -65,10 +65,22 @@ T.copy(f, B)
         ("m = T.alloc_fragment((8,), 'float32')\nfor i, j in T.Parallel(8, 8):\n    m[i] = A[i * 8 + j]", 6),
         ("f = T.alloc_fragment((4,), 'float32')\nf[0] = A[T.get_thread_binding(0)]", 5),
         ("f = T.alloc_fragment((4,), 'float32')\nif T.get_thread_binding(0) == 0:\n    f[0] = 1.0", 6),
+        ("for i in T.Parallel(T.get_thread_binding(0)):\n    B[i] = A[i]", 4),
+        ("s = T.alloc_shared((4,), 'float32')\nT.copy(A[T.get_thread_binding(0)], s)\nT.copy(s, B[0:4])", 5),
+        ("for i in T.Parallel(64):\n    f = T.alloc_fragment((4,), 'float32')\n    f[0] = A[i]\n    B[i] = f[0]", 5),
     ],
 )
 def test_what_no_layout_serves_is_refused_where_it_stands(body, line):
     assert build(cell(body)).errors == [("TL210", line)]
+
+
+def test_a_loop_that_leaves_its_fragment_is_refused():
+    text = "f = T.alloc_fragment((32,), 'float32')\nT.clear(f)\nfor i in T.Parallel(64):\n    B[i] = f[i]"
+    assert build(cell(text)).errors == [("TL202", 7)]
+    guarded = text.replace("f[i]", "T.if_then_else(i < 32, f[i], 1.0)")
+    b = np.zeros(64, np.float32)
+    run(cell(guarded), A=floats(64), B=b)
+    assert (b == np.repeat([0, 1], 32)).all()
 
 
 def test_a_fragment_read_backwards_goes_through_shared_memory():

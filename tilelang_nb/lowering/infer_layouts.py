@@ -23,7 +23,7 @@ from tilelang_nb.source import catalogue as say
 
 from .context import LaunchContext, ThreadSet
 from .legalise import legalised
-from .loop_layouts import Contradiction, LoopLayouts
+from .loop_layouts import Contradiction, LoopLayouts, linear
 from .nests import Nest, Site, Sites, collect
 from .ops.operations import OPERATIONS
 from .rewrite import constant, scope, size, variables, walk
@@ -217,6 +217,8 @@ class LayoutInference:
         else:
             loop = self._loop_layout(nest)
             self.loops[nest.key] = loop
+        if any(self._refuse_outside(nest, access) for access in nest.accesses):
+            return
         if any(self._refuse_conflicting_write(nest, access) for access in nest.accesses if access.write):
             return
         self.conflicts |= self._contradictions(nest, loop)
@@ -259,23 +261,58 @@ class LayoutInference:
             loops = " and ".join(f"`{var.name}`" for var in missing)
             problem = f"iterations over {loops} write the same element of `{name}` with different values"
             remedy = "use `T.reduce_sum` (or `T.reduce_max`, ...), a serial loop, or `T.atomic_add` on shared memory"
-        self.launch.report(say.ThreadMapping(problem=problem, remedy=remedy), access.span)
-        self.refused = True
+        self._say(access.span, problem, remedy)
         return True
+
+    def _refuse_outside(self, nest: Nest, access: Any) -> bool:
+        """An index that certainly leaves the tile: TL202.  Registers would silently give some other element."""
+        if access.conditional or not nest.loops or None in nest.extents:
+            return False
+        for index, extent in zip(access.indices, _shape(access.buffer)):
+            if linear(index, {var: k for k, var in enumerate(nest.variables)}) and not _others(index, nest):
+                bounds = self.launch.analyzer.const_int_bound(index)
+                if bounds.min_value < 0 or bounds.max_value >= extent:
+                    reach = f"{bounds.min_value} to {bounds.max_value}"
+                    shape = tuple(_shape(access.buffer))
+                    problem = f"`{index}` runs from {reach}, outside of `{access.buffer.name}`, shape {shape}"
+                    message = say.IndexOutOfBounds(
+                        problem=problem, remedy="make the loop fit, or put a condition around"
+                    )
+                    self.launch.report(message, access.span)
+                    self.refused = True
+                    return True
+        return False
 
     def _refuse_divergent(self) -> None:
         for nest in self.sites.nests:
             if nest.loops and nest.divergent:
                 self._refuse(nest.span, "`T.Parallel` needs all threads, and only some of them get here")
+            elif nest.varying:
+                self._refuse_varying(nest.span)
         for site in self.sites.operations:
             if site.divergent and self._collective(site):
                 self._refuse(site.call.span, f"`T.{site.call.name}` needs all threads, and only some of them get here")
+            elif site.varying and self._collective(site):
+                self._refuse_varying(site.call.span)
+        for node in self.sites.misplaced:
+            problem = (
+                f"the fragment `{node.buffer.name}` is one tile of all threads, and here each iteration has its own"
+            )
+            self._say(node.span, problem, "allocate it before the loop, or use `T.alloc_local`")
 
     def _collective(self, site: Site) -> bool:
         return site.call.name in ("gemm", "reduce", "cumulate", "finalize_reducer", "fill")
 
     def _refuse(self, span: Any, problem: str) -> None:
-        remedy = "move it out of the `if` or loop that depends on the thread, and put the condition inside"
+        self._say(
+            span, problem, "move it out of the `if` or loop that depends on the thread, and put the condition inside"
+        )
+
+    def _refuse_varying(self, span: Any) -> None:
+        problem = "all threads do this together, and they do not agree on its extent or place"
+        self._say(span, problem, "use values that do not depend on the thread, or a `T.serial` loop in each thread")
+
+    def _say(self, span: Any, problem: str, remedy: str) -> None:
         self.launch.report(say.ThreadMapping(problem=problem, remedy=remedy), span)
         self.refused = True
 
@@ -294,6 +331,11 @@ class LayoutInference:
 
     def _set_of(self, buffer: Any) -> ThreadSet:
         return self.sets.get(buffer, self.launch.set)
+
+
+def _others(index: Any, nest: Nest) -> bool:
+    """Does an index depend on anything but the loops of the nest?"""
+    return bool(variables(index) - set(nest.variables))
 
 
 def _shape(buffer: Any) -> list[int]:

@@ -15,11 +15,13 @@ from typing import Any
 import tvm
 import tvm_ffi
 from tvm import tirx as tir
+from tvm.ir import Range
 
 from tilelang_nb.language.tile_program import RegionOperand, TileCall, operation_name, read
 
 from .context import FRAGMENT, LaunchContext, ThreadSet
-from .rewrite import Load, constant, scope, variables
+from .ops.elementwise import TILE
+from .rewrite import Load, constant, has, scope, variables
 from .uniformity import Uniformity
 from .vectors import lane_by_lane
 
@@ -49,19 +51,19 @@ class Access:
 class Nest:
     """A T.Parallel loop (with its dimensions) or a plain statement.
 
-    key: the variable of the outermost loop, None for a plain statement.
-    extents: None for an extent known only at run time.
-    accesses: of fragments; memory: of shared and global memory.
-    outer_arrays: a per-thread array from outside is written at an index that moves with the loop.
-    simple: nothing but stores, perhaps under conditions: what a vector can do.
-    once: something that must happen once per iteration and cannot be a guarded statement (an atomic whose result is
-    used).
+    key: the variable of the outermost loop, None for a plain statement. divergent: only some of the threads may get
+    here.  varying: they do not agree on the extents, or on the operands of the tile operation that this was. extents:
+    None for an extent known only at run time. accesses: of fragments; memory: of shared and global memory.
+    outer_arrays: a per-thread array from outside is written at an index that moves with the loop. simple: nothing but
+    stores, perhaps under conditions: what a vector can do. once: something that must happen once per iteration and
+    cannot be a guarded statement (an atomic whose result is used).
     """
 
     loops: tuple[Any, ...]
     threads: ThreadSet
     span: Any
     divergent: bool
+    varying: bool = False
     accesses: list[Access] = field(default_factory=list)
     memory: list[Access] = field(default_factory=list)
     outer_arrays: bool = False
@@ -100,6 +102,7 @@ class Site:
     call: TileCall
     threads: ThreadSet
     divergent: bool
+    varying: bool = False
 
 
 @dataclass
@@ -109,6 +112,7 @@ class Sites:
     nests: list[Nest] = field(default_factory=list)
     operations: list[Site] = field(default_factory=list)
     fragments: list[Any] = field(default_factory=list)
+    misplaced: list[Any] = field(default_factory=list)  # allocations of fragments inside a nest
 
 
 def perfect_nest(outer: Any) -> tuple[tuple[Any, ...], Any]:
@@ -178,7 +182,8 @@ class _Collector:
             self._plain(node, [node.value, *node.indices], divergent)
         elif kind is tir.Evaluate or kind is tir.Bind:
             if operation_name(node.value) is not None:
-                self.sites.operations.append(Site(read(node.value, node.span), self.set, divergent))
+                varying = not self.uniformity.is_uniform(node.value) or self._varying_region(node.value)
+                self.sites.operations.append(Site(read(node.value, node.span), self.set, divergent, varying))
             self._plain(node, [node.value], divergent)
 
     def _plain(self, node: Any, expressions: list[Any], divergent: bool) -> None:
@@ -200,11 +205,28 @@ class _Collector:
         if nest.accesses:
             self.sites.nests.append(nest)
 
+    def _varying_region(self, call: Any) -> bool:
+        """Do threads disagree on the place of a region operand?"""
+        regions = [value for value in read(call).operands.values() if isinstance(value, RegionOperand)]
+        return any(not self.uniformity.is_uniform(begin) for value in regions for begin in value.begin)
+
+    def _varying(self, loops: tuple[Any, ...], body: Any) -> bool:
+        bounds = [part for loop in loops for part in (loop.min, loop.extent)]
+        if not all(self.uniformity.is_uniform(part) for part in bounds):
+            return True
+        if TILE not in loops[0].annotations:
+            return False
+        used = variables(body) - {loop.loop_var for loop in loops}
+        return not all(self.uniformity.is_uniform(var) for var in used)
+
     # ---- inside a nest ----
 
     def _nest(self, outer: Any, divergent: bool) -> None:
         loops, body = perfect_nest(outer)
-        nest = Nest(loops, self.set, outer.span, divergent)
+        nest = Nest(loops, self.set, outer.span, divergent, self._varying(loops, body))
+        for loop in loops:
+            if constant(loop.extent) is not None and constant(loop.min) is not None:
+                self.launch.analyzer.bind(loop.loop_var, Range.from_min_extent(loop.min, loop.extent), True)
         for loop in loops:
             for load in [*_loads(loop.min), *_loads(loop.extent)]:
                 if scope(load.source) == FRAGMENT:
@@ -273,13 +295,17 @@ class _Collector:
             self._inside(node.body, nest, around)
         elif kind is tir.AllocBuffer:
             around.own.add(node.buffer)
+            if scope(node.buffer) == FRAGMENT:
+                self.sites.misplaced.append(node)
 
     def _reads(self, expr: Any, nest: Nest, around: _Scope, span: Any) -> None:
         if isinstance(expr, tir.IntImm | tir.FloatImm | tvm.ir.Var):
             return
-        for load in _loads(expr):
+        found = list(_loads(expr))
+        lazy = around.conditional or (bool(found) and has(expr, (tir.And, tir.Or, tir.Select, tvm.ir.Call)))
+        for load in found:
             indices = tuple(around.expanded(index) for index in load.indices)
-            self._note(Access(load.source, indices, False, span), nest)
+            self._note(Access(load.source, indices, False, span, conditional=lazy), nest)
 
     def _note(self, access: Access, nest: Nest) -> None:
         memory = scope(access.buffer)

@@ -12,6 +12,7 @@ from tilelang_nb.language.tile_program import RegionOperand
 from ..rewrite import constant, dtype_of, scope
 
 NAMES = "ijkl"
+TILE = "tl.tile"  # the loops of a tile operation, which all threads do together
 
 
 def loops_over(extents: Sequence[Any], body: Callable[[list[Any]], Any], span: Any, *buffers: Any) -> Any:
@@ -30,7 +31,8 @@ def loops_over(extents: Sequence[Any], body: Callable[[list[Any]], Any], span: A
         extent = tir.const(extent, dtype) if isinstance(extent, int) else extent
         if dtype_of(extent) != dtype:
             extent = tir.Cast(dtype, extent)
-        statement = tir.For(var, tir.const(0, dtype), extent, kind, statement, span=span)
+        notes = {TILE: 1} if var.same_as(loops[0]) and not own else {}
+        statement = tir.For(var, tir.const(0, dtype), extent, kind, statement, annotations=notes, span=span)
     return statement
 
 
