@@ -1,8 +1,8 @@
-"""Diagnostics as data: what was seen, where, and what to write instead.  Rendering is in `render.py`.
+"""Diagnostics as data: what was seen, where, and what to write instead. Rendering is in `render.py`.
 
-`Message` is the base of the catalogue: one frozen class per code, whose fields fill its texts.  `Refusal` carries
-a message from the place that knows what is wrong to the place that knows where (a syntax node, a traceback), which reports
-a `Diagnostic`.  `Poisoned` drops a statement that uses something already reported.
+`Message` is the base of the catalogue: one frozen class per code, whose fields fill its texts. `Refusal` carries a
+message from the place that knows what is wrong to the place that knows where (a syntax node, a traceback), which
+reports a `Diagnostic`. `Poisoned` drops a statement that uses something already reported.
 """
 
 from __future__ import annotations

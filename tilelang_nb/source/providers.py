@@ -1,7 +1,8 @@
-"""How a part reaches something that a later part gives it: by name, through this table, never by an import to the right.
+"""How a part reaches something that a later part gives it: by name, through this table, never by an import to the
+right.
 
-The package's `__init__`, which stands outside the order of parts, says which module provides what; the module registers its
-function when it is imported, which happens when the name is first asked for.
+The package's `__init__`, which stands outside the order of parts, says which module provides what; the module
+registers its function when it is imported, which happens when the name is first asked for.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The page of a code: what it means, a text that is refused, what is said about it, and a text that works.
 
-A page is `pages/TLxxx.md`: front matter (`code`, `slug`, and `run` where the bad text alone does not show the code),
-a title, a paragraph, and three fenced blocks named `python bad`, `text said` and `python good`.  The tests run both texts.
+A page is `pages/TLxxx.md`: front matter (`code`, `slug`, and `run` where the bad text alone does not show the
+code), a title, a paragraph, and three fenced blocks named `python bad`, `text said` and `python good`. The tests
+run both texts.
 """
 
 from __future__ import annotations
