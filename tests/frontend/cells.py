@@ -73,9 +73,17 @@ def run_cell(source: str, namespace: dict[str, Any] | None = None, limits: Limit
 
 
 def kernel(body: str, parameters: str = "", before: str = "", threads: int = 1) -> str:
-    """The text of a cell with a kernel `k` over `a` and `out` (int32, 8 elements), `f` (float32, 8), `n` and `m` (int32)."""
-    given = parameters or (
-        'a: T.Tensor((8,), "int32"), out: T.Tensor((8,), "int32"), f: T.Tensor((8,), "float32"), n: T.int32, m: T.int32'
-    )
+    """The text of a cell with a kernel `k`.
+
+    Without parameters given it has `a` and `out` (int32), `f` (float32), of 8 elements each, and `n` and `m` (int32).
+    """
+    given = parameters or ", ".join(f'{name}: T.Tensor((8,), "int32")' for name in ("a", "out"))
+    given += "" if parameters else ', f: T.Tensor((8,), "float32"), n: T.int32, m: T.int32'
     lines = "\n".join("        " + line for line in body.strip("\n").split("\n"))
     return f"{HEAD}{before}\n@T.prim_func\ndef k({given}):\n    with T.Kernel(1, threads={threads}):\n{lines}\n"
+
+
+def titled(text: str) -> dict[str, str]:
+    """Pieces of text by the title on the line `## title` before each."""
+    pieces = text.strip("\n").split("## ")[1:]
+    return {piece.split("\n", 1)[0]: piece.split("\n", 1)[1].rstrip("\n") for piece in pieces}

@@ -1,4 +1,4 @@
-"""Random kernels over re-bound names, nested run-time and compile-time control flow, and the same text as CPython runs it."""
+"""Random kernels over re-bound names and nested control flow of both kinds, and the same text as CPython runs it."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ import pytest
 from frontend.cells import HEAD, kernel, run_cell
 
 # `#: CODE text` says which code must be reported in the line and the exact text of its range ("" is not compared).
-MISTAKES = '''import itertools
+MISTAKES = """import itertools
 import tilelang.language as T
 
 @T.macro
@@ -90,7 +90,7 @@ def k(a: T.Tensor((8,), "int32"), b: T.Tensor((4, 6), "float32"), out: T.Tensor(
         global COUNT  #: TL125 global COUNT
         é = "日本"; raise ValueError("é")  #: TL122 raise ValueError("é")
         é = "日本"; (yield n)  #: TL123 yield n
-'''
+"""
 
 
 def test_every_mistake_of_a_cell_is_reported_once_at_its_exact_range() -> None:
@@ -180,7 +180,9 @@ def test_a_division_names_its_operands_in_the_help() -> None:
 
 
 def test_a_helper_that_needs_a_value_is_shown_with_its_line() -> None:
-    (found,) = run_cell(kernel("out[0] = pick(n)", before="def pick(v):\n    if v > 2:\n        return 1\n")).diagnostics
+    (found,) = run_cell(
+        kernel("out[0] = pick(n)", before="def pick(v):\n    if v > 2:\n        return 1\n")
+    ).diagnostics
     assert found.code == "TL128"
     assert [note.span.line for note in found.notes] == [3]
 

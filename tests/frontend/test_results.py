@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from frontend.cells import HEAD, kernel, run_cell
+from frontend.cells import HEAD, kernel, run_cell, titled
 
 A = (2, 0, 1, 5, 3, 1, 4, 7)
 INPUTS = ((3, 5), (0, 1), (4, 2), (1, 0))
@@ -14,82 +14,254 @@ def arrays() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return np.array(A, np.int32), np.arange(8, dtype=np.int32), np.linspace(-2, 2, 8).astype(np.float32)
 
 
-BODIES = {
-    "a name read after it was re-bound in a branch": "x = 1\nif n > 3:\n    x = 2\nout[0] = x",
-    "a swap reads both sides first": "x, y = n, m\nx, y = y, x\nout[0] = x * 10 + y",
-    "a swap of elements": "out[0], out[1] = out[1], out[0]",
-    "a load kept in a list keeps its value": "t = [out[0], out[1]]\nout[0] = 9\nout[2] = t[0] + t[1]",
-    "a load passed through a tuple of targets": "x, y = out[3], out[4]\nout[3] = 0\nout[5] = x + y",
-    "an alias of a promoted name keeps the old value": (
-        "x = 1\ny = x\nfor i in range(n):\n    x = x + i\n    y = y + x\nout[0] = x\nout[1] = y"
-    ),
-    "a lambda sees later bindings": "x = 1\ng = lambda v: v + x\nx = n\nout[0] = g(2)",
-    "a default argument sees the binding at its definition": "x = 1\ng = lambda v, w=x: v + w\nx = n\nout[0] = g(2)",
-    "a generator is lazy": "base = 1\ng = (base + v for v in (0, 10))\nbase = n\nfor at, v in enumerate(g):\n    out[at] = v",
-    "a walrus binds": "if (x := n + 1) > 3:\n    out[0] = x\nout[1] = x",
-    "a walrus in a comprehension binds outside": "t = [last := v for v in (1, 2, 3)]\nout[0] = last + len(t)",
-    "augmented assignment of a list changes aliases": "t = [1]\nu = t\nt += [2]\nout[0] = len(u)",
-    "augmented assignment evaluates its index once": "x = 0\nout[a[0]] += 5\nout[a[1]] -= n",
-    "the old value is read before the operand": "x = 1\nx += (x := 5)\nout[0] = x",
-    "and and or have Python's values": "out[0] = n and m\nout[1] = n or m\nout[2] = (n > 2) and 7 or 9",
-    "chains evaluate the middle once": "out[0] = 1 if 0 < n < m else 0\nout[1] = int(1 < 2 < 3)",
-    "in and not in": "out[0] = int(n in (1, 3, m))\nout[1] = int(n not in [4])\nout[2] = int(3 in (1, 3))",
-    "is None is compile-time": "out[0] = 1 if None is None else 2\nout[1] = 1 if n is None else 2\nout[2] = int(n is not None)",
-    "break keeps what was bound before it": (
-        "x = 0\nfor i in range(5):\n    if a[i] > 2:\n        x = i\n        break\n    else:\n        x = 50\nout[0] = x"
-    ),
-    "continue keeps what was bound before it": (
-        "x = 0\nfor i in range(5):\n    if a[i] > 1:\n        x = x + i\n        continue\n    out[i] = x\nout[6] = x"
-    ),
-    "a while with a compound condition": "i = 0\nwhile i < n and a[i] < 4:\n    i += 1\nout[0] = i",
-    "a while whose condition is constant at first": "i = 0\nwhile i < 4:\n    i += 1\nout[0] = i",
-    "nested loops carry one name": "s = 0\nfor i in range(3):\n    for j in range(i):\n        s += j + 1\n    s += 10\nout[0] = s",
-    "a name is a counter and then a list index": "i = 0\nwhile i < n:\n    i += 1\nout[1] = i\ni = 1\nout[0] = [5, 6, 7][i]",
-    "code after a conditional continue is the other branch": (
-        "for i in range(6):\n    if a[i] == 1:\n        continue\n    x = a[i]\n    out[i] = x + 1"
-    ),
-    "both branches bind a name": "if n > m:\n    z = 30\nelse:\n    z = 40\nout[0] = z",
-    "both branches bind a name in a loop": (
-        "for i in range(4):\n    if a[i] > n:\n        z = i\n    else:\n        z = m\n    out[i] = z"
-    ),
-    "deleting and binding again": "x = 1\ndel x\nx = n\nout[0] = x",
-    "compile-time loops over everything": (
-        "for i, v in enumerate([n, 3]):\n    out[i] = v\nfor i, c in zip((2, 3), 'ab'):\n    out[i] = ord(c)\n"
-        "for v in reversed([4, 5]):\n    out[v] = v * n\nfor k, v in {6: 1, 7: 2}.items():\n    out[k] = v"
-    ),
-    "break of a compile-time loop": "for v in [0, 1, 2, 3]:\n    if v == 2:\n        break\n    out[v] = 9\nout[7] = v",
-    "range in every form": (
-        "for i in range(2, 8, 3):\n    out[i] = 50\nfor i in range(6, -1, -3):\n    out[i] += 7\nfor i in range(n, 0, -1):\n    out[i] += 1\n"
-        "r = range(0, 8, 4)\nfor i in r:\n    out[i] += 100"
-    ),
-    "an alias of range": "turns = range\nfor i in turns(n):\n    out[i] = 3",
-    "match on compile-time values": (
-        "match (1, [2, 3]):\n    case (1, [p, *rest]):\n        out[0] = p + len(rest)\nmatch {'k': 5}:\n    case {'k': v, **more}:\n        out[1] = v\n"
-        "match 'x':\n    case 'y' | 'x' if len('ab') == 2:\n        out[2] = 8"
-    ),
-    "min, max, abs, sum, round": (
-        "out[0] = min(n, m, 2)\nout[1] = max(n, m)\nout[2] = abs(n - m)\nout[3] = sum(a[i] for i in range(4))\n"
-        "out[4] = sum([n, m], 10)\nout[5] = max([n, 2])\nout[6] = int(any(v > n for v in (1, 4)))\nout[7] = int(all([n, m]))"
-    ),
-    "integer arithmetic floors": (
-        "x = n - m\nout[0] = x // 3\nout[1] = x % 3\nout[2] = x // -3\nout[3] = x % -3\nout[4] = -x // 2\nout[5] = divmod(x, 4)[1]"
-    ),
-    "bit operations and powers": "out[0] = (n << 2 | m) & 13 ^ 6\nout[1] = ~n\nout[2] = n ** 3 + 2 ** 5\nout[3] = n >> 1\nout[4] = +n",
-    "numpy scalars are numbers": "import_free = 3\nout[0] = import_free",
-    "a ternary does not evaluate the other side": "out[0] = a[n] if n < 8 else a[n + 100]\nout[1] = 1 if len(out_shape) == 1 else nope",
-    "while with break and else-free flag": (
-        "found = 0\ni = 0\nwhile True:\n    if i >= 8:\n        break\n    if a[i] == n:\n        found = i + 1\n        break\n    i += 1\nout[0] = found"
-    ),
-    "a negative constant index": "out[-1] = a[-2]",
-    "an f-string and a helper": "out[0] = int(f'{3}{4}')\nout[1] = twice(n) + twice(2)",
-    "star targets": "first, *middle, last = 1, n, m, 4\nout[0] = first + last\nout[1] = middle[0] * 10 + middle[1]",
-    "star arguments": "t = [n, 2]\nout[0] = max(*t)\nd = dict(v=n)\nout[1] = twice(**d)",
-    "dict and set comprehensions": "d = {p: p * n for p in range(3)}\nout[0] = d[2]\ns = {p % 2 for p in range(5)}\nout[1] = len(s)",
-    "nested comprehensions with conditions": (
-        "t = [p * 10 + q for p in range(3) for q in range(p + 1) if q != 1]\nout[0] = sum(t)\nu = [[v + n for v in range(w)] for w in (1, 2)]\n"
-        "out[1] = u[1][1]"
-    ),
-}
+BODIES = titled("""
+## a name read after it was re-bound in a branch
+x = 1
+if n > 3:
+    x = 2
+out[0] = x
+## a swap reads both sides first
+x, y = n, m
+x, y = y, x
+out[0] = x * 10 + y
+## a swap of elements
+out[0], out[1] = out[1], out[0]
+## a load kept in a list keeps its value
+t = [out[0], out[1]]
+out[0] = 9
+out[2] = t[0] + t[1]
+## a load passed through a tuple of targets
+x, y = out[3], out[4]
+out[3] = 0
+out[5] = x + y
+## an alias of a promoted name keeps the old value
+x = 1
+y = x
+for i in range(n):
+    x = x + i
+    y = y + x
+out[0] = x
+out[1] = y
+## a lambda sees later bindings
+x = 1
+g = lambda v: v + x
+x = n
+out[0] = g(2)
+## a default argument sees the binding at its definition
+x = 1
+g = lambda v, w=x: v + w
+x = n
+out[0] = g(2)
+## a generator is lazy
+base = 1
+g = (base + v for v in (0, 10))
+base = n
+for at, v in enumerate(g):
+    out[at] = v
+## a walrus binds
+if (x := n + 1) > 3:
+    out[0] = x
+out[1] = x
+## a walrus in a comprehension binds outside
+t = [last := v for v in (1, 2, 3)]
+out[0] = last + len(t)
+## augmented assignment of a list changes aliases
+t = [1]
+u = t
+t += [2]
+out[0] = len(u)
+## augmented assignment evaluates its index once
+x = 0
+out[a[0]] += 5
+out[a[1]] -= n
+## the old value is read before the operand
+x = 1
+x += (x := 5)
+out[0] = x
+## and and or have Python's values
+out[0] = n and m
+out[1] = n or m
+out[2] = (n > 2) and 7 or 9
+## chains evaluate the middle once
+out[0] = 1 if 0 < n < m else 0
+out[1] = int(1 < 2 < 3)
+## in and not in
+out[0] = int(n in (1, 3, m))
+out[1] = int(n not in [4])
+out[2] = int(3 in (1, 3))
+## is None is compile-time
+out[0] = 1 if None is None else 2
+out[1] = 1 if n is None else 2
+out[2] = int(n is not None)
+## break keeps what was bound before it
+x = 0
+for i in range(5):
+    if a[i] > 2:
+        x = i
+        break
+    else:
+        x = 50
+out[0] = x
+## continue keeps what was bound before it
+x = 0
+for i in range(5):
+    if a[i] > 1:
+        x = x + i
+        continue
+    out[i] = x
+out[6] = x
+## a while with a compound condition
+i = 0
+while i < n and a[i] < 4:
+    i += 1
+out[0] = i
+## a while whose condition is constant at first
+i = 0
+while i < 4:
+    i += 1
+out[0] = i
+## nested loops carry one name
+s = 0
+for i in range(3):
+    for j in range(i):
+        s += j + 1
+    s += 10
+out[0] = s
+## a name is a counter and then a list index
+i = 0
+while i < n:
+    i += 1
+out[1] = i
+i = 1
+out[0] = [5, 6, 7][i]
+## code after a conditional continue is the other branch
+for i in range(6):
+    if a[i] == 1:
+        continue
+    x = a[i]
+    out[i] = x + 1
+## both branches bind a name
+if n > m:
+    z = 30
+else:
+    z = 40
+out[0] = z
+## both branches bind a name in a loop
+for i in range(4):
+    if a[i] > n:
+        z = i
+    else:
+        z = m
+    out[i] = z
+## deleting and binding again
+x = 1
+del x
+x = n
+out[0] = x
+## compile-time loops over everything
+for i, v in enumerate([n, 3]):
+    out[i] = v
+for i, c in zip((2, 3), 'ab'):
+    out[i] = ord(c)
+for v in reversed([4, 5]):
+    out[v] = v * n
+for k, v in {6: 1, 7: 2}.items():
+    out[k] = v
+## break of a compile-time loop
+for v in [0, 1, 2, 3]:
+    if v == 2:
+        break
+    out[v] = 9
+out[7] = v
+## range in every form
+for i in range(2, 8, 3):
+    out[i] = 50
+for i in range(6, -1, -3):
+    out[i] += 7
+for i in range(n, 0, -1):
+    out[i] += 1
+r = range(0, 8, 4)
+for i in r:
+    out[i] += 100
+## an alias of range
+turns = range
+for i in turns(n):
+    out[i] = 3
+## match on compile-time values
+match (1, [2, 3]):
+    case (1, [p, *rest]):
+        out[0] = p + len(rest)
+match {'k': 5}:
+    case {'k': v, **more}:
+        out[1] = v
+match 'x':
+    case 'y' | 'x' if len('ab') == 2:
+        out[2] = 8
+## min, max, abs, sum, round
+out[0] = min(n, m, 2)
+out[1] = max(n, m)
+out[2] = abs(n - m)
+out[3] = sum(a[i] for i in range(4))
+out[4] = sum([n, m], 10)
+out[5] = max([n, 2])
+out[6] = int(any(v > n for v in (1, 4)))
+out[7] = int(all([n, m]))
+## integer arithmetic floors
+x = n - m
+out[0] = x // 3
+out[1] = x % 3
+out[2] = x // -3
+out[3] = x % -3
+out[4] = -x // 2
+out[5] = divmod(x, 4)[1]
+## bit operations and powers
+out[0] = (n << 2 | m) & 13 ^ 6
+out[1] = ~n
+out[2] = n ** 3 + 2 ** 5
+out[3] = n >> 1
+out[4] = +n
+## numpy scalars are numbers
+import_free = 3
+out[0] = import_free
+## a ternary does not evaluate the other side
+out[0] = a[n] if n < 8 else a[n + 100]
+out[1] = 1 if len(out_shape) == 1 else nope
+## while with break and else-free flag
+found = 0
+i = 0
+while True:
+    if i >= 8:
+        break
+    if a[i] == n:
+        found = i + 1
+        break
+    i += 1
+out[0] = found
+## a negative constant index
+out[-1] = a[-2]
+## an f-string and a helper
+out[0] = int(f'{3}{4}')
+out[1] = twice(n) + twice(2)
+## star targets
+first, *middle, last = 1, n, m, 4
+out[0] = first + last
+out[1] = middle[0] * 10 + middle[1]
+## star arguments
+t = [n, 2]
+out[0] = max(*t)
+d = dict(v=n)
+out[1] = twice(**d)
+## dict and set comprehensions
+d = {p: p * n for p in range(3)}
+out[0] = d[2]
+s = {p % 2 for p in range(5)}
+out[1] = len(s)
+## nested comprehensions with conditions
+t = [p * 10 + q for p in range(3) for q in range(p + 1) if q != 1]
+out[0] = sum(t)
+u = [[v + n for v in range(w)] for w in (1, 2)]
+out[1] = u[1][1]
+""")
 HELPERS = "def twice(v):\n    return v * 2\nout_shape = (8,)\n"
 
 
@@ -258,9 +430,7 @@ def test_loops_bound_to_thread_axes_make_a_launch() -> None:
 
 
 def test_persistent_loops_visit_every_tile_once() -> None:
-    body = (
-        "with T.Kernel(3, threads=1) as bx:\n    for i, j in T.Persistent([3, n], 3, bx, group_size=2):\n        out[i * n + j] += 1"
-    )
+    body = "with T.Kernel(3, threads=1) as bx:\n    for i, j in T.Persistent([3, n], 3, bx, group_size=2):\n        out[i * n + j] += 1"
     parameters = HOST.replace("(8,)", "(64,)")
     source = HEAD + parameters + "\n".join("    " + line for line in body.split("\n")) + "\n"
     for n in (1, 2, 5, 8):
@@ -270,7 +440,9 @@ def test_persistent_loops_visit_every_tile_once() -> None:
 
 
 def test_warp_groups_select_threads() -> None:
-    body = "with T.Kernel(1, threads=256):\n    tx = T.get_thread_binding(0)\n    with T.ws(1):\n        out[tx - 128] = 1"
+    body = (
+        "with T.Kernel(1, threads=256):\n    tx = T.get_thread_binding(0)\n    with T.ws(1):\n        out[tx - 128] = 1"
+    )
     parameters = HOST.replace("(8,)", "(128,)")
     source = HEAD + parameters + "\n".join("    " + line for line in body.split("\n")) + "\n"
     out = np.zeros(128, np.int32)

@@ -11,11 +11,25 @@ from frontend.cells import kernel, run_cell
 from tilelang_nb.frontend import expressions, syntax
 from tilelang_nb.frontend.assign import IN_PLACE
 
-DEPRECATED = {"Num", "Str", "Bytes", "NameConstant", "Ellipsis", "Index", "ExtSlice", "Suite", "AugLoad", "AugStore", "Param"}
+DEPRECATED = {
+    "Num",
+    "Str",
+    "Bytes",
+    "NameConstant",
+    "Ellipsis",
+    "Index",
+    "ExtSlice",
+    "Suite",
+    "AugLoad",
+    "AugStore",
+    "Param",
+}
 
 
 def classes(base: type[ast.AST]) -> list[type[ast.AST]]:
-    return [cls for cls in base.__subclasses__() if cls.__name__ not in DEPRECATED and cls.__module__ in ("ast", "_ast")]
+    return [
+        cls for cls in base.__subclasses__() if cls.__name__ not in DEPRECATED and cls.__module__ in ("ast", "_ast")
+    ]
 
 
 @pytest.mark.parametrize("cls", classes(ast.stmt), ids=lambda cls: cls.__name__)
@@ -60,7 +74,7 @@ REFUSED = {
     "yield n": "TL123",
     "x = yield n": "TL123",
     "yield from [n]": "TL123",
-    "with open(\"no such file\"):\n    pass": "TL144",
+    'with open("no such file"):\n    pass': "TL144",
     "with T.Kernel(1) as x, T.ws(0):\n    pass": "TL104",
     "a.x = 1": "TL127",
     "a.x += 1": "TL127",
@@ -79,5 +93,7 @@ def test_a_refused_statement_is_named_at_its_line(statement: str) -> None:
 
 
 def test_async_forms_are_refused() -> None:
-    loop = "import tilelang.language as T\n@T.prim_func\nasync def k(a: T.int32):\n    async for i in a:\n        pass\n"
+    loop = (
+        "import tilelang.language as T\n@T.prim_func\nasync def k(a: T.int32):\n    async for i in a:\n        pass\n"
+    )
     assert run_cell(loop).errors == [("TL123", 3)]

@@ -28,7 +28,7 @@ from .walk import Shared, Walker
 
 @dataclass(frozen=True)
 class Built:
-    """program: None where an error was found.  diagnostics: in the order they were found."""
+    """program: None where an error was found, or something refused earlier was used."""
 
     program: TileProgram | None
     diagnostics: tuple[Diagnostic, ...]
@@ -105,7 +105,7 @@ def finish(walker: Walker, definition: Definition, parameters: list[Parameter], 
     """The tile program of a complete walk."""
     text, node = definition.text, definition.node
     diagnostics = tuple(walker.found.values())
-    if walker.errors:
+    if walker.errors or not walker.complete:
         return Built(None, diagnostics)
     body = sequence(walker.builder.frames[0])
     walker.builder.at(node, text)

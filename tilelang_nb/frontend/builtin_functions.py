@@ -197,6 +197,10 @@ def table(intrinsics: Any) -> dict[int, Callable[..., Any]]:
         builtins.len: _refusing(builtins.len, _length_message),
         builtins.type: _refusing(builtins.type, lambda v: say.TypeOfDeviceValue(what=described(v))),
         builtins.isinstance: _refusing(builtins.isinstance, lambda v: say.IsinstanceOfDeviceValue(what=described(v))),
+        builtins.hash: _refusing(
+            builtins.hash,
+            lambda v: say.ValueNeededWhileBuilding(what=f"the hash of {described(v)}", remedy="use a Python object"),
+        ),
         builtins.eval: _no_kernel_code("eval"),
         builtins.exec: _no_kernel_code("exec"),
         builtins.compile: _no_kernel_code("compile"),

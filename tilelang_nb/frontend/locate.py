@@ -26,6 +26,7 @@ from ..source.text import Span, Text
 
 MARK = "<kernel>"  # co_filename of compiled expressions
 PACKAGE = str(Path(__file__).resolve().parents[1]) + os.sep
+USER_FACING = ("intrinsics.py", "builtin_functions.py", "imports.py")  # what fails in them failed on what the user gave
 _LIBRARIES = tuple(str(Path(module.__file__).resolve().parent) + os.sep for module in (tvm, tvm_ffi))
 
 
@@ -117,9 +118,7 @@ def is_internal(traceback: TracebackType | None) -> bool:
         return False
     if names[-1].startswith(_LIBRARIES):
         return True
-    return names[-1].startswith(PACKAGE + "frontend") and not names[-1].endswith(
-        ("intrinsics.py", "builtin_functions.py")
-    )
+    return names[-1].startswith(PACKAGE + "frontend") and not names[-1].endswith(USER_FACING)
 
 
 def internal_error(error: BaseException) -> Message:

@@ -24,6 +24,7 @@ from ..source.providers import provided
 from ..source.text import Span, Text
 from .build import build_kernel
 from .definitions import SESSION, Definition, Definitions, definition_of, register_code, session_of
+from .imports import Imports
 from .limits import Limits
 from .locate import exception_text, frames, instruction_place, internal_error, is_internal, line_span
 from .macros import Macro, references_of
@@ -84,7 +85,7 @@ class Session:
             return self.diagnostics
         self.definitions = Definitions(self.text, tree)
         compiler = compiler or _compiler(tree)
-        self._builtins = {**vars(builtins), "__import__": self._import, SESSION: self}
+        self._builtins = {**vars(builtins), "__import__": Imports(self.modules), SESSION: self}
         before = namespace.get("__builtins__", _ABSENT)
         namespace["__builtins__"] = self._builtins
         self._bind_modules(namespace)
@@ -214,26 +215,6 @@ class Session:
         lines = dict.fromkeys(frame.tb_lineno for frame in reversed(here[:-1]) if frame.tb_lineno != line)
         return span, [Note(f"called from line {n}", line_span(self.text, n)) for n in lines]
 
-    # -- imports ---------------------------------------------------------------------------------------------------
-    def _import(self, name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0) -> Any:
-        """`import` as the cell sees it."""
-        top = name.split(".")[0]
-        if level or top not in self.modules:
-            return builtins.__import__(name, globals, locals, fromlist, level)
-        if not fromlist:
-            self._redirected(name)
-            return self.modules[top]
-        return self._redirected(name)
-
-    def _redirected(self, name: str) -> Any:
-        if name in self.modules:
-            return self.modules[name]
-        parent, _, last = name.rpartition(".")
-        found = getattr(self._redirected(parent), last, _ABSENT) if parent else _ABSENT
-        if found is _ABSENT:
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-        return found
-
     # -- decorators ------------------------------------------------------------------------------------------------
     def prim_func(self, function: Any, **options: Any) -> Any:
         """Build the kernel of a decorated function."""
@@ -346,6 +327,8 @@ def build_function(function: Any, kernel_factory: KernelFactory, limits: Limits,
         assert session is not None
         for diagnostic in found:
             session.report(diagnostic)
+        if program is None and not found:  # it uses something that was refused before
+            found = session.diagnostics
     return kernel_factory(name, program, found)
 
 

@@ -80,6 +80,8 @@ def walk_statement(walker: Any, node: ast.stmt) -> None:
             raise Refusal(REFUSALS[type(node).__name__](node), node)
         handler(walker, node)
     except Poisoned:
+        recover(walker, depth, scope)
+        walker.complete = False
         walker.poison(node)
     except Refusal as refusal:
         recover(walker, depth, scope)

@@ -92,6 +92,7 @@ class Walker(Bindings):
         self.host_conditions: list[Any] = []
         self.may_return = False  # eager kernels return tensors
         self.returned: Any = None
+        self.complete = True  # no statement was dropped
         self.frame = self.new_frame(definition, (definition.node.name,), outer)
 
     @property

@@ -1,0 +1,278 @@
+"""Nothing a cell contains crashes or hangs the process, and no traceback of the compiler reaches the user."""
+
+from __future__ import annotations
+
+import pytest
+from frontend.cells import HEAD, kernel, run_cell
+
+from tilelang_nb.frontend.limits import Limits
+
+HOSTILE = """
+class Bad:
+    def __repr__(self): raise ValueError("repr")
+    __str__ = __repr__
+    def __eq__(self, o): raise ValueError("eq")
+    def __hash__(self): return 1
+    def __iter__(self): raise ValueError("iter")
+    def __bool__(self): raise ValueError("bool")
+    def __index__(self): raise ValueError("index")
+    def __call__(self): raise ValueError("call")
+    def __getattr__(self, n): raise ValueError("attr " + n)
+class Worse:
+    @property
+    def __class__(self): raise ValueError("class")
+    def __repr__(self): raise SystemExit
+class Base(BaseException): pass
+def boom(): raise Base("x")
+def leave(): raise SystemExit(3)
+def shown(): raise Bad2()
+class Bad2(Exception):
+    def __str__(self): raise ValueError
+bad = Bad(); worse = Worse()
+@T.macro
+def refer(v: T.Ref):
+    v = 1
+@T.macro
+def give(v):
+    return v
+"""
+STATEMENTS = """out[0] = bad
+out[0] = worse
+out[bad] = 1
+out[worse] = 1
+x = out[bad:3]
+for i in bad: out[0] = 1
+for i in worse: out[0] = 1
+for v in [bad, worse]: out[v] = 1
+for i in range(bad): pass
+for i in T.serial(worse): pass
+if bad: out[0] = 1
+if worse: out[0] = bad
+while bad: out[0] = 1
+T.copy(bad, out)
+T.fill(out, worse)
+T.gemm(worse, bad, n)
+T.print(worse)
+x = bad + n
+x = n + worse
+x = n < bad
+x = n in [bad]
+x = bad in [n]
+x = bad == 3
+x = f'{bad}'
+x = f'{worse}'
+x = max(bad, n)
+x = sum([bad])
+x = [*bad]
+a1, b1 = bad
+a1, *b1 = worse
+d = {bad: 1}; d[worse] = 2; x = d[n]
+print(worse)
+print(bad)
+boom()
+leave()
+shown()
+exit()
+x = bad()
+x = bad.attr
+x = worse.attr
+with bad: pass
+with worse: pass
+assert bad
+assert 0, worse
+q: bad = n
+q: T.int32 = worse
+refer(bad)
+refer(worse)
+out[0] = give(worse)
+T.alloc_shared((bad,), "float32")
+T.alloc_shared((8,), worse)
+x = (lambda v: bad[v])(n)
+x = {v: bad for v in [worse]}[n]
+del bad
+bad = 1; out[0] = n // 0; del zero
+T.Kernel(bad)
+T.Tensor(worse)
+x = n if bad else m
+x = bad and n
+x = n and bad
+raise bad
+return bad
+x = open("/no such file")
+x = __import__("no_such_module")
+x = eval("n")
+exec("out[0] = 1")
+x = globals()["no"]
+x = T
+T.copy
+T.nothing()
+T()
+out()
+n()
+n.x
+n[0] = 1
+a.x.y
+out[0][0] = 1
+out[0:2] = 3
+x = -a
+x = not a
+x = a + 1
+x = a < a
+x = a and 1
+x = [1][a]
+x = a[a]
+x = a["x"]
+x = a[None]
+x = a[1.5]
+x = a[...]
+x = a[()]
+x = a[0:n:n]
+x = n.astype("no such type")
+x = T.cast(n, bad)
+x = n ** m
+x = f[0] << 1
+x = ~f[0]
+x = n @ m
+x = int(n, 3)
+x = round(n, 2)
+x = hash(n)
+x = iter(n)
+x = len(n)
+x = list(n)
+x = min(a)
+x = sum(a)
+x = range(a)
+x = range(f[0])
+x = range()
+x = next(n)
+x = [n for n in n]
+x = "%d" % n
+x = "abc"[n]
+x = n.real
+"""
+
+
+@pytest.mark.parametrize("statement", [line for line in STATEMENTS.splitlines() if line])
+def test_no_statement_breaks_the_build(statement: str) -> None:
+    cell = run_cell(
+        kernel("out[1] = n\n" + statement.replace("; ", "\n") + "\nout[2] = undefined_name", before=HOSTILE)
+    )
+    assert ("TL002", cell.errors[-1][1]) == cell.errors[-1]  # the walk went on behind the statement
+    assert "TL900" not in {code for code, _ in cell.errors}, [str(d) for d in cell.diagnostics]
+    for diagnostic in cell.diagnostics:
+        assert diagnostic.span is not None
+        assert "__tl" not in str(diagnostic)
+
+
+DEEP = {
+    "a long sum": "out[0] = " + " + ".join(["n"] * 20000),
+    "many signs": "out[0] = " + "-" * 5000 + "n",
+    "many parentheses": "out[0] = " + "(" * 300 + "n" + ")" * 300,
+    "a long elif chain": "if n == 0:\n    pass\n"
+    + "".join(f"elif n == {i}:\n    out[0] = {i}\n" for i in range(1, 2000)),
+    "a long and": "if " + " and ".join(["n > 1"] * 2000) + ":\n    out[0] = 1",
+    "a recursive macro": "grow(n)",
+    "a recursive helper": "out[0] = again(n)",
+    "a macro under many branches": "nested(n, 60)",
+}
+RECURSIVE = (
+    "@T.macro\ndef grow(v):\n    grow(v)\ndef again(v):\n    return again(v)\n"
+    "@T.macro\ndef nested(v, d):\n    if v > d:\n        if v > 2:\n            if v > 3:\n                if d > 0:\n"
+    "                    nested(v, d - 1)\n"
+)
+
+
+@pytest.mark.parametrize("name", DEEP)
+def test_deep_nesting_is_refused_with_a_place(name: str) -> None:
+    cell = run_cell(kernel(DEEP[name], before=RECURSIVE))
+    assert cell.errors
+    assert {code for code, _ in cell.errors} <= {"TL005", "TL127", "TL143"}
+    assert all(line > 0 for _, line in cell.errors)
+
+
+LONG = {
+    "a sum over thousands of items": ("out[0] = sum(a[i % 8] for i in range(5000)) % 7", None),
+    "a maximum of thousands of items": ("out[0] = max(a[i % 8] for i in range(3000))", None),
+    "any of thousands of items": ("out[0] = int(any(a[i % 8] > 100 for i in range(3000)))", None),
+    "a name changed thousands of times": ("x = n\nfor i in [v for v in range(5000)]:\n    x = x + 1\nout[0] = x", None),
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_long_expressions_stay_flat(name: str) -> None:
+    import numpy as np
+
+    cell = run_cell(kernel(LONG[name][0]))
+    a, out = np.array([2, 0, 1, 5, 3, 1, 4, 7], np.int32), np.zeros(8, np.int32)
+    cell.run(a, out, np.zeros(8, np.float32), 3, 5)
+    expected = {
+        "a sum over thousands of items": 5000 // 8 * 23 % 7,
+        "a maximum of thousands of items": 7,
+        "any of thousands of items": 0,
+        "a name changed thousands of times": 5003,
+    }
+    assert out[0] == expected[name]
+
+
+ENDLESS = """x = list(count())
+x = [v for v in count()]
+x = tuple(v for v in count())
+x = [*count()]
+a1, *b1 = count()
+x = sum(count())
+x = max(*count())
+x = n in count()
+x = sorted(repeat(1))
+x = dict(enumerate(count()))
+x = any(v < 0 for v in count())
+for v in count(): pass
+for v in cycle([n]): out[0] = v
+T.max(*count())
+"""
+
+
+@pytest.mark.parametrize("statement", [line for line in ENDLESS.splitlines() if line])
+def test_an_endless_iterable_is_refused(statement: str) -> None:
+    body = statement.replace(": ", ":\n    ")
+    cell = run_cell(kernel(body, before="from itertools import count, cycle, repeat\n"), limits=Limits(items=500))
+    assert [code for code, _ in cell.errors] == ["TL112"]
+
+
+def test_a_break_before_the_limit_makes_an_endless_iterable_fine() -> None:
+    body = "for v in count():\n    if v == 4:\n        break\n    out[v] = v"
+    assert not run_cell(kernel(body, before="from itertools import count\n")).errors
+
+
+def test_macros_are_limited_in_depth() -> None:
+    cell = run_cell(kernel("grow(n)", before=RECURSIVE), limits=Limits(macro_depth=5))
+    (found,) = cell.diagnostics
+    assert found.code == "TL143"
+    assert "5" in found.message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\0",
+        "\ud800",
+        "x = '\ud800'",
+        "\ufeffx = 1",
+        "if 1:\n\tx = 1\n        y = 2",
+        "x = " + "(" * 1000,
+        "x = (",
+        "\x0c\nx =",
+    ],
+)
+def test_any_text_gives_diagnostics(text: str) -> None:
+    cell = run_cell(text)
+    assert [code for code, _ in cell.errors] == ["TL005"]
+
+
+def test_decorated_things_that_are_no_function_of_this_text_are_refused() -> None:
+    for definition in (
+        "k = T.prim_func(lambda a: 3)",
+        "k = T.prim_func(len)",
+        "@T.prim_func\nclass K: pass",
+        "T.macro(max)",
+    ):
+        assert [code for code, _ in run_cell(HEAD + definition).errors] == ["TL001"]
