@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import operator
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Protocol
@@ -23,6 +23,7 @@ from tvm.sym import Analyzer
 from ..source import catalogue as say
 from ..source.diagnostic import Message, Refusal
 from .promotion import as_type, cast, constant, in_ir, is_float, is_integer, join_operands
+from .protocols import KnownAtLaunch, refuse
 
 
 class Builder(Protocol):
@@ -77,20 +78,7 @@ def building(found: Any) -> Iterator[None]:
         _BUILDERS.reset(token)
 
 
-def _refuse(message: Callable[[Any], Message]) -> Callable[..., Any]:
-    """A method that refuses with the message made from its object."""
-
-    def method(self: Any, *_: Any) -> Any:
-        raise Refusal(message(self))
-
-    return method
-
-
-def _needed(what: str, remedy: str) -> Callable[..., Any]:
-    return _refuse(lambda self: say.ValueNeededWhileBuilding(what=what, remedy=remedy))
-
-
-class Value:
+class Value(KnownAtLaunch):
     """A scalar known when the kernel runs.
 
     scope: the scope that must be open where it is used; None lives everywhere.  reads: it contains loads, so it must be
@@ -111,22 +99,6 @@ class Value:
         if self.scope is not None and not self.scope.open:
             raise Refusal(say.GeneratorOutOfScope(problem="a value of a loop or branch that has ended is used"))
         return self.expr
-
-    __bool__ = _needed(
-        "a device value decides a condition of Python code outside the kernel text",
-        "mark the helper with @T.macro, or compute the condition in the kernel",
-    )
-    __int__ = __float__ = __complex__ = _needed(
-        "a device value is needed as a Python number", "use `T.cast(x, dtype)`, or a T function"
-    )
-    __floor__ = __ceil__ = __trunc__ = _needed(
-        "a device value is needed as a Python number", "use `T.floor`, `T.ceil` or `T.trunc`"
-    )
-    __iter__ = _refuse(lambda self: say.NotIterable(what="a device value", remedy="iterate over `range(n)`"))
-    __index__ = _refuse(lambda self: say.RuntimeIndexIntoPythonObject(what="a Python object"))
-    __hash__ = _refuse(lambda self: say.RuntimeIndexIntoPythonObject(what="a dict or set"))  # type: ignore[assignment]
-    __len__ = _refuse(lambda self: say.LenOfBuffer(what="a device value", remedy="`buffer.shape[dim]`"))
-    __matmul__ = __rmatmul__ = __imatmul__ = _refuse(lambda self: say.MatrixMultiplyOperator())
 
     def __getitem__(self, index: Any) -> Value:
         if self.is_variable and index in (0, (0,)):
@@ -314,14 +286,14 @@ class Buffer:
         self.strides = tuple(strides) if strides is not None else None
         self.home = home
 
-    __iter__ = _refuse(
+    __iter__ = refuse(
         lambda self: say.NotIterable(
             what=f"the buffer `{self.name}`", remedy=f"write `for i in range({self.name}.shape[0])`"
         )
     )
-    __len__ = _refuse(lambda self: say.LenOfBuffer(what=f"the buffer `{self.name}`", remedy=f"`{self.name}.shape[0]`"))
-    __bool__ = _refuse(lambda self: say.BufferAsCondition(what=f"the buffer `{self.name}`", name=self.name))
-    __matmul__ = __rmatmul__ = _refuse(lambda self: say.MatrixMultiplyOperator())
+    __len__ = refuse(lambda self: say.LenOfBuffer(what=f"the buffer `{self.name}`", remedy=f"`{self.name}.shape[0]`"))
+    __bool__ = refuse(lambda self: say.BufferAsCondition(what=f"the buffer `{self.name}`", name=self.name))
+    __matmul__ = __rmatmul__ = refuse(lambda self: say.MatrixMultiplyOperator())
     __array_ufunc__ = None
 
     def __repr__(self) -> str:
@@ -451,12 +423,12 @@ class Region:
         self.extent = tuple(simplified(i.stop - i.start) if isinstance(i, slice) else 1 for i in index)
         self.axes = tuple(at for at, i in enumerate(index) if isinstance(i, slice))
 
-    __iter__ = _refuse(
+    __iter__ = refuse(
         lambda self: say.NotIterable(what=f"a region of `{self.buffer.name}`", remedy="write `for i in range(n)`")
     )
-    __len__ = _refuse(lambda self: say.LenOfBuffer(what="a buffer region", remedy="`region.shape[dim]`"))
-    __bool__ = _refuse(lambda self: say.BufferAsCondition(what=f"a region of `{self.buffer.name}`"))
-    __matmul__ = __rmatmul__ = _refuse(lambda self: say.MatrixMultiplyOperator())
+    __len__ = refuse(lambda self: say.LenOfBuffer(what="a buffer region", remedy="`region.shape[dim]`"))
+    __bool__ = refuse(lambda self: say.BufferAsCondition(what=f"a region of `{self.buffer.name}`"))
+    __matmul__ = __rmatmul__ = refuse(lambda self: say.MatrixMultiplyOperator())
     __array_ufunc__ = None
 
     @property

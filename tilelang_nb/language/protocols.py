@@ -1,0 +1,85 @@
+"""Python's protocols that ask an object for its value: a device value refuses each with its code.
+
+The front end finds the place.
+"""
+
+from __future__ import annotations
+
+import dis
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import numpy as np
+
+from ..source import catalogue as say
+from ..source.diagnostic import Message, Refusal
+
+_SUBSCRIPT_OPERATOR = 26  # the operand of BINARY_OP that stands for `a[b]` from Python 3.14 on
+
+
+def refuse(message: Callable[[Any], Message]) -> Callable[..., Any]:
+    """A method that refuses with the message made from its object."""
+
+    def method(self: Any, *_: Any) -> Any:
+        raise Refusal(message(self))
+
+    return method
+
+
+def _needed(what: str, remedy: str) -> Callable[..., Any]:
+    return refuse(lambda self: say.ValueNeededWhileBuilding(what=what, remedy=remedy))
+
+
+class KnownAtLaunch:
+    """A base for what has no value while a kernel is built."""
+
+    __slots__ = ()
+
+    __bool__ = _needed(
+        "a device value decides a condition of Python code outside the kernel text",
+        "mark the helper with @T.macro, or compute the condition in the kernel",
+    )
+    __int__ = __float__ = __complex__ = _needed(
+        "a device value is needed as a Python number", "use `T.cast(x, dtype)`, or a T function"
+    )
+    __floor__ = __ceil__ = __trunc__ = _needed(
+        "a device value is needed as a Python number", "use `T.floor`, `T.ceil` or `T.trunc`"
+    )
+    __iter__ = refuse(lambda self: say.NotIterable(what="a device value", remedy="iterate over `range(n)`"))
+    __len__ = refuse(lambda self: say.LenOfBuffer(what="a device value", remedy="`buffer.shape[dim]`"))
+    __matmul__ = __rmatmul__ = __imatmul__ = refuse(lambda self: say.MatrixMultiplyOperator())
+
+    def __index__(self) -> int:
+        if _subscripts(sys._getframe(1)):
+            raise Refusal(say.RuntimeIndexIntoPythonObject(what="a Python object"))
+        what, remedy = "a device value is needed as a Python integer", "use a number that is known while building"
+        raise Refusal(say.ValueNeededWhileBuilding(what=what, remedy=remedy))
+
+    def __hash__(self) -> int:
+        if _instruction(sys._getframe(1)).startswith(("BUILD_", "MAP_ADD", "SET_ADD")):
+            what, remedy = "the key of a dict or the item of a set is a device value", "use a list or a tuple"
+            raise Refusal(say.ValueNeededWhileBuilding(what=what, remedy=remedy))
+        raise Refusal(say.RuntimeIndexIntoPythonObject(what="a dict or set"))
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        """One item of an array of objects, but no index into an array."""
+        if _subscripts(sys._getframe(1)):
+            raise Refusal(say.RuntimeIndexIntoPythonObject(what="a NumPy array"))
+        found = np.empty((), object)
+        found[()] = self
+        return found
+
+
+def _instruction(frame: FrameType) -> str:
+    """The name of the instruction that the frame executes: it tells what the value is asked for."""
+    return dis.opname[frame.f_code.co_code[frame.f_lasti]]
+
+
+def _subscripts(frame: FrameType) -> bool:
+    """Whether the frame reads, stores or deletes `a[b]` just now."""
+    name = _instruction(frame)
+    if name == "BINARY_OP":
+        return frame.f_code.co_code[frame.f_lasti + 1] == _SUBSCRIPT_OPERATOR
+    return "SUBSCR" in name or "SLICE" in name
