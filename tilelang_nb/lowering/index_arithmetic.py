@@ -18,7 +18,11 @@ def fold(expr: Any, analyzer: Analyzer) -> Any:
     """An integer index, simplified.  Indices that read memory stay as they are, but for the indices of those reads."""
     if isinstance(expr, _LEAVES) or not dtype_of(expr).startswith(("int", "uint")):
         return expr
-    if tvm_ffi.structural_walk(expr, ((Load, tvm.ir.Call), tvm_ffi.VisitInterrupt)) is not None:
+    if isinstance(expr, tir.Cast):
+        # Left where it stands: the simplifier would move it inwards, and all arithmetic would be done in the wide type.
+        inner = fold(expr.value, analyzer)
+        return expr if inner.same_as(expr.value) else tir.Cast(dtype_of(expr), inner)
+    if tvm_ffi.structural_walk(expr, ((Load, tvm.ir.Call, tir.Cast), tvm_ffi.VisitInterrupt)) is not None:
         return expr
     return analyzer.simplify(expr)
 

@@ -78,7 +78,7 @@ class LayoutInference:
         self.reducers: set[Any] = launch.facts.get("reducers", set())
 
     def run(self) -> set[Any]:
-        self._refuse_divergent()
+        self._refuse_what_no_layout_serves()
         if self.refused:
             return set()
         self._thread_sets()
@@ -217,10 +217,6 @@ class LayoutInference:
         else:
             loop = self._loop_layout(nest)
             self.loops[nest.key] = loop
-        if any(self._refuse_outside(nest, access) for access in nest.accesses):
-            return
-        if any(self._refuse_conflicting_write(nest, access) for access in nest.accesses if access.write):
-            return
         self.conflicts |= self._contradictions(nest, loop)
         written = {access.buffer for access in nest.accesses if access.write} - self.reducers
         if not nest.loops or not loop.is_replicated:
@@ -283,8 +279,10 @@ class LayoutInference:
                     return True
         return False
 
-    def _refuse_divergent(self) -> None:
+    def _refuse_what_no_layout_serves(self) -> None:
         for nest in self.sites.nests:
+            if not any(self._refuse_outside(nest, access) for access in nest.accesses):
+                any(self._refuse_conflicting_write(nest, access) for access in nest.accesses if access.write)
             if nest.loops and nest.divergent:
                 self._refuse(nest.span, "`T.Parallel` needs all threads, and only some of them get here")
             elif nest.varying:

@@ -21,6 +21,7 @@ from tilelang_nb.language.tile_program import RegionOperand, TileCall, operation
 
 from .context import FRAGMENT, LaunchContext, ThreadSet
 from .ops.elementwise import TILE
+from .provenance import Provenance
 from .rewrite import Load, constant, has, scope, variables
 from .uniformity import Uniformity
 from .vectors import lane_by_lane
@@ -231,10 +232,10 @@ class _Collector:
             for load in [*_loads(loop.min), *_loads(loop.extent)]:
                 if scope(load.source) == FRAGMENT:
                     nest.accesses.append(Access(load.source, tuple(load.indices), False, loop.span))
-        self._inside(body, nest, _Scope({}, {}, frozenset(), False, set(), set(nest.variables)))
+        self._inside(body, nest, Provenance({}, {}, frozenset(), False, set(), set(nest.variables)))
         self.sites.nests.append(nest)
 
-    def _inside(self, node: Any, nest: Nest, around: _Scope) -> None:
+    def _inside(self, node: Any, nest: Nest, around: Provenance) -> None:
         kind = type(node)
         nest.simple &= (
             kind is tir.SeqStmt
@@ -298,7 +299,7 @@ class _Collector:
             if scope(node.buffer) == FRAGMENT:
                 self.sites.misplaced.append(node)
 
-    def _reads(self, expr: Any, nest: Nest, around: _Scope, span: Any) -> None:
+    def _reads(self, expr: Any, nest: Nest, around: Provenance, span: Any) -> None:
         if isinstance(expr, tir.IntImm | tir.FloatImm | tvm.ir.Var):
             return
         found = list(_loads(expr))
@@ -314,7 +315,7 @@ class _Collector:
         elif memory not in ("local", "local.var"):
             nest.memory.append(access)
 
-    def _call(self, node: Any, nest: Nest, around: _Scope) -> None:
+    def _call(self, node: Any, nest: Nest, around: Provenance) -> None:
         """An operation per iteration: atomics on elements, print, assert."""
         call = read(node.value, node.span)
         site = Site(call, nest.threads, True)
@@ -346,53 +347,6 @@ def _divides_work(body: Any) -> bool:
         return tvm_ffi.VisitInterrupt(node) if found else None
 
     return tvm_ffi.structural_walk(body, ((tir.For, tir.AllocBuffer, tvm.ir.Call), see), order="pre") is not None
-
-
-@dataclass
-class _Scope:
-    """What is known inside a nest at one place.
-
-    values: bindings that are plain index arithmetic; depends: what bindings and per-thread buffers depend on, and
-    which fragments and memory they were read from; conditions: what decides whether this place is reached.
-    """
-
-    values: dict[Any, Any]
-    depends: dict[Any, tuple[frozenset[Any], frozenset[Any]]]
-    conditions: frozenset[Any]
-    conditional: bool
-    own: set[Any]
-    loops: set[Any]
-
-    def origin(self, expr: Any) -> tuple[frozenset[Any], frozenset[Any]]:
-        """(loop variables and other variables, buffers) that a value comes from."""
-        if isinstance(expr, tir.IntImm | tir.FloatImm):
-            return frozenset(), frozenset()
-        found = variables(expr)
-        depends: set[Any] = set()
-        reads: set[Any] = set()
-        for var in found:
-            if var in self.depends:
-                more, others = self.depends[var]
-                depends |= more
-                reads |= others
-            elif isinstance(var.ty, tir.BufferType):
-                reads.add(var)
-            else:
-                depends.add(var)
-        return frozenset(depends), frozenset(reads)
-
-    def taint(self, buffer: Any, depends: frozenset[Any], reads: frozenset[Any]) -> None:
-        before, others = self.depends.get(buffer, (frozenset(), frozenset()))
-        self.depends[buffer] = before | depends, others | reads
-
-    def expanded(self, expr: Any) -> Any:
-        if not self.values or isinstance(expr, tir.IntImm):
-            return expr
-        return tvm_ffi.structural_map(expr, (tvm.ir.Var, lambda var: self.values.get(var, var)))
-
-    def under(self, condition: Any) -> _Scope:
-        depends, _ = self.origin(condition)
-        return _Scope(self.values, self.depends, self.conditions | depends, True, self.own, self.loops)
 
 
 def _loads(expr: Any) -> Iterator[Any]:

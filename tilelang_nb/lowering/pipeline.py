@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import tvm
+import tvm_ffi
 
 from tilelang_nb.source import catalogue as say
 from tilelang_nb.source.diagnostic import Diagnostic
@@ -33,6 +34,8 @@ STAGES = (
     Stage("widen-indices", widen_indices, why="no later stage makes an index"),
     Stage("simplify", simplify, why="what the stages left behind is folded last; float arithmetic stays as written"),
 )
+# The stages that look for mistakes run all the same after one was found, so that all are told at once.
+LAST_AFTER_ERROR = {stage.name for stage in STAGES[1:]}
 FIRST = ("tile", "as the front end emits it")
 SPLIT = ("split-launches", "every launch is lowered for itself")
 LAST = ("thread", "what the simulator runs and the device code is printed from")
@@ -62,18 +65,23 @@ def lower(program: Any, *, arch: str = "sm_90a", options: Mapping[str, Any] | No
         snapshots.append(_snapshot(*SPLIT, functions, started, changed))
         for entry in STAGES:
             stage, started = entry.name, time.perf_counter()
-            after = [entry.run(function, launch) for function, (_, launch) in zip(functions, launches)]
-            changed = any(not a.same_as(b) for a, b in zip(after, functions))
+            try:
+                after = [entry.run(function, launch) for function, (_, launch) in zip(functions, launches)]
+            except Exception:
+                if _failed(launches):
+                    break  # it has been said what is wrong
+                raise
+            changed = any(_differ(a, b) for a, b in zip(after, functions))
             functions = after
             snapshots.append(_snapshot(entry.name, entry.why, functions, started, changed))
-            if any(found.severity == "error" for _, launch in launches for found in launch.diagnostics):
+            if _failed(launches) and entry.name in LAST_AFTER_ERROR:
                 break
         else:
             snapshots.append(_snapshot(*LAST, functions, time.perf_counter(), False))
     except Exception as error:
         faults.append(_internal_error(stage, program, error))
     found = [*(diagnostic for _, launch in launches for diagnostic in launch.diagnostics), *faults]
-    failed = any(diagnostic.severity == "error" for diagnostic in found)
+    failed = bool(faults) or _failed(launches)
     shared = launches[0][1].facts.get("shared_memory", ()) if launches else ()
     return Lowered(
         snapshots=tuple(snapshots),
@@ -83,6 +91,14 @@ def lower(program: Any, *, arch: str = "sm_90a", options: Mapping[str, Any] | No
         shared_memory=tuple(shared),
         layouts={buffer.name: layout for _, launch in launches for buffer, layout in launch.layouts.items()},
     )
+
+
+def _differ(one: Any, other: Any) -> bool:
+    return not one.same_as(other) and not tvm_ffi.structural_equal(one, other, map_free_vars=True)
+
+
+def _failed(launches: list[tuple[Any, LaunchContext]]) -> bool:
+    return any(found.severity == "error" for _, launch in launches for found in launch.diagnostics)
 
 
 def _snapshot(name: str, reason: str, functions: list[Any], started: float, changed: bool) -> Snapshot:

@@ -95,8 +95,8 @@ def branch(condition: Any, then: Any, other: Any = None, span: Any = None) -> An
     """An `if`; empty branches are left out."""
     if other is not None and is_nothing(other):
         other = None
-    if is_nothing(then) and other is None:
-        return nothing(span)
+    if is_nothing(then):
+        return nothing(span) if other is None else tir.IfThenElse(tir.Not(condition), other, None, span)
     return tir.IfThenElse(condition, then, other, span)
 
 
