@@ -82,7 +82,7 @@ def k(a: T.Tensor((8,), "int32"), b: T.Tensor((4, 6), "float32"), out: T.Tensor(
             pass
         finally:
             pass
-        with open("é") as g:  #: TL144 open("é")
+        with open("é") as g:  #: TL104 open("é")
             pass
         with half(3) as g:
             pass

@@ -23,7 +23,8 @@ from .locate import internal_error
 from .names import Outer, Site
 from .parameters import argument_of, read_parameters
 from .program import Parameter, TileProgram
-from .walk import Shared, Walker
+from .restarts import Shared
+from .walk import Walker
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,7 @@ def find_scalars(
     """
     promoted: dict[Site, Kind] = {}
     shared = Shared()
+    shared.remember_outside(definition, outer)
     for _ in range(limits.passes):
         shared.restore()
         walker = Walker(definition, outer, promoted, shared, limits)

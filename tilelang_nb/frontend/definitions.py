@@ -33,6 +33,14 @@ class Definition:
         every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
         return frozenset([*bound_names(*self.node.body), *(a.arg for a in every if a is not None)])
 
+    @cached_property
+    def outside_names(self) -> frozenset[str]:
+        """Names that the function reads and does not bind."""
+        read = {
+            node.id for node in ast.walk(self.node) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
+        }
+        return frozenset(read - self.local_names)
+
 
 class Definitions:
     """The functions of one text, by name and first line (that of the first decorator)."""

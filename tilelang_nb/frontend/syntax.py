@@ -13,7 +13,6 @@ from .branches import assertion, expression, if_statement, match_statement, retu
 from .control import Leave, ReturnValue
 from .expressions import too_deep
 from .launches import with_statement
-from .locate import internal_error
 from .loops import for_statement, leave, while_statement
 
 HANDLERS: dict[type[ast.stmt], Callable[[Any, Any], None]] = {
@@ -95,7 +94,7 @@ def walk_statement(walker: Any, node: ast.stmt) -> None:
         walker.poison(node)
     except BaseException as error:
         recover(walker, depth, scope)
-        walker.report(Refusal(internal_error(error), node), node)
+        walker.report(walker.python_exception(error), node)
         walker.poison(node)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 from ..language.promotion import Kind
@@ -26,46 +25,10 @@ from .limits import Limits
 from .locate import exception_text, internal_error, is_internal, line_span, place_of, with_operands
 from .macros import Macro, parameters, reference
 from .names import INTRINSICS, Frame, Hidden, Mutable, Outer, Plain, Site
+from .restarts import Shared, items_of
 from .scopes import Scope, ScopeKind
 from .syntax import walk_statement
 from .unroll import Node, Record
-
-
-@dataclass
-class Shared:
-    """What the passes of one build share.
-
-    iterators: items taken so far from iterators that come from outside, by id.  containers: outside containers with the
-    contents that the first pass found.
-    """
-
-    iterators: dict[int, tuple[Any, list[Any]]] = field(default_factory=dict)
-    containers: dict[int, tuple[Any, Any]] = field(default_factory=dict)
-
-    def remember(self, value: Any) -> None:
-        """An object from outside that a pass may use up or change."""
-        if isinstance(value, CONTAINERS):
-            if id(value) not in self.containers:
-                self.containers[id(value)] = (value, value.copy())
-        elif hasattr(type(value), "__next__") and id(value) not in self.iterators:
-            self.iterators[id(value)] = (value, [])
-
-    def restore(self) -> None:
-        """Undo what an abandoned pass did to the contents of containers."""
-        for container, before in self.containers.values():
-            unchanged = len(container) == len(before) and all(a is b for a, b in zip(_items(container), _items(before)))
-            if not unchanged:
-                container.clear()
-                (container.update if isinstance(container, (dict, set)) else container.extend)(before)
-
-
-def _items(container: Any) -> Iterator[Any]:
-    if isinstance(container, dict):
-        for key, value in container.items():
-            yield key
-            yield value
-    else:
-        yield from container
 
 
 class Walker(Bindings):
@@ -223,7 +186,7 @@ class Walker(Bindings):
                 ]
                 outside = [container for container, _ in self.shared.containers.values()]
                 held = [*self.frame.names.values(), *hidden, *outside]
-                contents = [(c, tuple(_items(c))) for c in held if isinstance(c, CONTAINERS)]
+                contents = [(c, tuple(items_of(c))) for c in held if isinstance(c, CONTAINERS)]
             scope.contents = contents
             scope = scope.parent
 
@@ -231,7 +194,7 @@ class Walker(Bindings):
         """Catch changes made where no syntax shows them, in a helper function."""
         mine = [frame.names.get(name) for frame, name in scope.saved if frame is self.frame]
         for container, before in scope.contents or ():
-            now = tuple(_items(container))
+            now = tuple(items_of(container))
             if (len(now) != len(before) or any(a is not b for a, b in zip(now, before))) and not _reaches(
                 mine, container
             ):
@@ -379,5 +342,5 @@ def _reaches(roots: list[Any], target: Any) -> bool:
             return True
         if isinstance(value, (*CONTAINERS, tuple)) and id(value) not in seen and not isinstance(value, bytearray):
             seen.add(id(value))
-            pending.extend(_items(value))
+            pending.extend(items_of(value))
     return False
