@@ -280,9 +280,11 @@ class LayoutInference:
         return False
 
     def _refuse_what_no_layout_serves(self) -> None:
+        misplaced = {node.buffer for node in self.sites.misplaced}
         for nest in self.sites.nests:
-            if not any(self._refuse_outside(nest, access) for access in nest.accesses):
-                any(self._refuse_conflicting_write(nest, access) for access in nest.accesses if access.write)
+            accesses = [access for access in nest.accesses if access.buffer not in misplaced]
+            if not any(self._refuse_outside(nest, access) for access in accesses):
+                any(self._refuse_conflicting_write(nest, access) for access in accesses if access.write)
             if nest.loops and nest.divergent:
                 self._refuse(nest.span, "`T.Parallel` needs all threads, and only some of them get here")
             elif nest.varying:
