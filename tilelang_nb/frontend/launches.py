@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from types import BuiltinFunctionType
 from typing import Any
 
 from tvm import tirx as tir
@@ -29,14 +30,26 @@ def with_statement(walker: Any, node: ast.With) -> None:
         remedy = "write one `with` inside the other"
         raise Refusal(say.UnsupportedWith(what="several items", remedy=remedy), node)
     item = node.items[0]
-    manager = walker.evaluate(item.context_expr)
+    call = item.context_expr
+    if isinstance(call, ast.Call) and isinstance(call.func, (ast.Name, ast.Attribute)):
+        _check_maker(walker.evaluate(call.func), call)
+    manager = walker.evaluate(call)
     if isinstance(manager, Kernel):
         launch(walker, node, manager, item.optional_vars)
     elif isinstance(manager, ws):
         warp_groups(walker, node, manager, item.optional_vars)
     else:
         what = described(manager) if isinstance(manager, Value) else f"a {type(manager).__name__}"
-        raise Refusal(say.UnsupportedWith(what=what, remedy="prepare the value before the kernel"), item.context_expr)
+        raise Refusal(say.UnsupportedWith(what=what, remedy="prepare the value before the kernel"), call)
+
+
+def _check_maker(function: Any, call: ast.Call) -> None:
+    """Other context managers are refused before they are made: `open` would already touch a file."""
+    if str(getattr(function, "__module__", "")).startswith(__name__.split(".")[0]):
+        return
+    if isinstance(function, (type, BuiltinFunctionType)):
+        what = f"`{ast.unparse(call.func)}`"
+        raise Refusal(say.UnsupportedWith(what=what, remedy="prepare the value before the kernel"), call)
 
 
 def launch(walker: Any, node: ast.With, spec: Kernel, target: ast.expr | None) -> None:
