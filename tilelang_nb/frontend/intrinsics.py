@@ -6,6 +6,7 @@ import operator
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import numpy as np
 from tvm import tirx as tir
 
 from ..language.loops import DeviceLoop
@@ -15,6 +16,7 @@ from ..language.values import COMPARE, Buffer, Region, Value, derived, is_device
 from ..source import catalogue as say
 from ..source.diagnostic import Refusal
 from .builtin_functions import DescribingText, table
+from .contents import check_guarded_change, check_used_up, watched
 from .macros import Macro
 
 PYTHON = {
@@ -47,6 +49,10 @@ MUTATORS = frozenset(
         "difference_update",
         "intersection_update",
         "symmetric_difference_update",
+        "fill",
+        "put",
+        "resize",
+        "partition",
         "__setitem__",
         "__delitem__",
         "__iadd__",
@@ -71,19 +77,25 @@ class Intrinsics:
 
         names: which arguments are plain names: a name or None per positional one, and (keyword, name) pairs.
         """
+        walker = self.walker
+        if walker.scope.device or walker.builder.guard:
+            for value in (getattr(function, "__self__", None), *args, *kwargs.values()):
+                check_used_up(walker, value)
         special = self._table.get(id(function))
         if special is not None:
             self.argument_names = names[0] if names else ()
             return special(*args, **kwargs)
         if type(function) is Macro:
-            return self.walker.inline(function, args, kwargs, names)
-        walker = self.walker
-        if walker.scope.device:
-            owner = _changed_by(function, args)
+            return walker.inline(function, args, kwargs, names)
+        if walker.scope.device or walker.builder.guard:
+            owner = _changed_by(function, args, kwargs)
             if owner is not None:
+                check_guarded_change(walker, owner)
                 walker.check_change(owner)
             elif _runs_foreign_code(function, args):
                 walker.remember_contents()
+                if walker.builder.guard:
+                    return watched(walker, lambda: function(*args, **kwargs))
         return function(*args, **kwargs)
 
     def unpacked(self, iterable: Any) -> Any:
@@ -96,6 +108,7 @@ class Intrinsics:
             raise Refusal(say.RuntimeComprehensionBound())
         if is_device(iterable) or not hasattr(iterable, "__next__"):
             return iterable
+        check_used_up(self.walker, iterable)
         return self._limited(self.walker.replayed(iterable))
 
     def _limited(self, items: Iterable[Any]) -> Any:
@@ -259,6 +272,7 @@ class Intrinsics:
         if is_device(iterable) or isinstance(iterable, (int, float)):
             raise Refusal(say.NotIterable(what=described(iterable), remedy="iterate over `range(n)`"))
         walker = self.walker
+        check_used_up(walker, iterable)
         return walker.record.comprehension(walker.replayed(iterable), line, walker.limits.items)
 
     def filter(self, value: Any) -> bool:
@@ -268,14 +282,20 @@ class Intrinsics:
         return condition
 
 
-def _changed_by(function: Any, args: tuple[Any, ...]) -> Any:
-    """The container that a method call changes in place, or None."""
+def _changed_by(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The compile-time object that a call changes in place, or None."""
+    if type(kwargs.get("out")) is np.ndarray:
+        return kwargs["out"]
+    if (function is setattr or function is delattr) and args:
+        return args[0]
     if getattr(function, "__name__", None) not in MUTATORS:
         return None
     owner = getattr(function, "__self__", None)
     if owner is None and args and hasattr(function, "__objclass__"):  # list.append(items, x)
         owner = args[0]
-    return owner if type(owner).__module__ in ("builtins", "collections", "array") and owner is not None else None
+    return (
+        owner if type(owner).__module__ in ("builtins", "collections", "array", "numpy") and owner is not None else None
+    )
 
 
 def _runs_foreign_code(function: Any, args: tuple[Any, ...]) -> bool:

@@ -17,6 +17,7 @@ from ..source import catalogue as say
 from ..source.diagnostic import Note, Poisoned, Refusal
 from .assign import bind_target
 from .branches import truth_at
+from .contents import check_used_up
 from .control import Leave, ReturnValue
 from .device_loops import bound_loop, device_loop
 from .locate import exception_text, frames, line_span
@@ -83,6 +84,7 @@ def expand(walker: Any, node: ast.For, iterable: Any) -> None:
     walker.loops.append(loop)
     stack, builder, frame = walker.record.stack, walker.builder, walker.frame
     outside, limit = frame.turns, walker.limits.items
+    walker.locate(node.iter, check_used_up, walker, iterable)
     items = walker.locate(node.iter, iter, walker.replayed(iterable))
     del iterable
     number = 0

@@ -16,13 +16,14 @@ from ..source import catalogue as say
 from ..source.diagnostic import Diagnostic, Message, Note, Poisoned, Refusal
 from ..source.text import Text
 from .bindings import CONTAINERS, Bindings
+from .contents import held, reaches
 from .control import Leave, ReturnValue
 from .definitions import Definition
 from .emit import Builder
 from .expressions import compile_expression, too_deep
 from .intrinsics import Intrinsics
 from .limits import Limits
-from .locate import exception_text, internal_error, is_internal, line_span, place_of, with_operands
+from .locate import exception_text, header_span, internal_error, is_internal, line_span, place_of, with_operands
 from .macros import Macro, parameters, reference
 from .names import INTRINSICS, Frame, Hidden, Mutable, Outer, Plain, Site
 from .restarts import Shared, items_of
@@ -126,7 +127,7 @@ class Walker(Bindings):
         """Add a diagnostic, with the chain of macro calls; what was said at this place is not said again."""
         text, home = self.frame.text, self.definition.text
         where = refusal.place or node
-        span = text.span(where) if isinstance(where, ast.AST) else where
+        span = header_span(text, where) if isinstance(where, ast.AST) else where
         notes = list(refusal.notes)
         if text is not home:  # a macro of another cell or module: the place to show is its call in this text
             notes.insert(0, Note(f"in `{text.name}`, line {span.line}: {text.line(span.line).strip()}"))
@@ -167,7 +168,7 @@ class Walker(Bindings):
         if not self.scope.device or not isinstance(owner, object):
             return
         mine = [self.frame.names.get(name) for frame, name in self.scope.saved if frame is self.frame]
-        if not _reaches(mine, owner):
+        if not reaches(mine, owner):
             what = f"a {type(owner).__name__} changes under runtime control flow"
             raise Refusal(
                 say.CompileTimeObjectChanged(what=what, remedy="use a buffer, or make the object in this block")
@@ -179,14 +180,8 @@ class Walker(Bindings):
         scope: Scope | None = self.scope
         while scope is not None and scope.device and scope.contents is None:
             if contents is None:
-                hidden = [
-                    s.outside.value
-                    for s in self.frame.states.values()
-                    if isinstance(s, Hidden) and isinstance(s.outside, Plain)
-                ]
                 outside = [container for container, _ in self.shared.containers.values()]
-                held = [*self.frame.names.values(), *hidden, *outside]
-                contents = [(c, tuple(items_of(c))) for c in held if isinstance(c, CONTAINERS)]
+                contents = [(c, tuple(items_of(c))) for c in (*held(self), *outside) if isinstance(c, CONTAINERS)]
             scope.contents = contents
             scope = scope.parent
 
@@ -195,7 +190,7 @@ class Walker(Bindings):
         mine = [frame.names.get(name) for frame, name in scope.saved if frame is self.frame]
         for container, before in scope.contents or ():
             now = tuple(items_of(container))
-            if (len(now) != len(before) or any(a is not b for a, b in zip(now, before))) and not _reaches(
+            if (len(now) != len(before) or any(a is not b for a, b in zip(now, before))) and not reaches(
                 mine, container
             ):
                 what = f"a {type(container).__name__} changes under runtime control flow"
@@ -331,16 +326,3 @@ class Walker(Bindings):
             if self.scope.terminated:
                 return
             walk_statement(self, node)
-
-
-def _reaches(roots: list[Any], target: Any) -> bool:
-    """Whether a container is one of these objects or nested in them."""
-    pending, seen = list(roots), set()
-    while pending and len(seen) < 10000:
-        value = pending.pop()
-        if value is target:
-            return True
-        if isinstance(value, (*CONTAINERS, tuple)) and id(value) not in seen and not isinstance(value, bytearray):
-            seen.add(id(value))
-            pending.extend(items_of(value))
-    return False
