@@ -18,6 +18,7 @@ from typing import Any
 
 from tvm import tirx as tir
 
+from tilelang_nb.language.tile_program import written
 from tilelang_nb.layout.fragment import Fragment, blocked, uniform
 from tilelang_nb.source import catalogue as say
 
@@ -286,12 +287,13 @@ class LayoutInference:
             if not any(self._refuse_outside(nest, access) for access in accesses):
                 any(self._refuse_conflicting_write(nest, access) for access in accesses if access.write)
             if nest.loops and nest.divergent:
-                self._refuse(nest.span, "`T.Parallel` needs all threads, and only some of them get here")
+                self._refuse(nest.span, "work for all threads stands where only some of them get")
             elif nest.varying:
                 self._refuse_varying(nest.span)
         for site in self.sites.operations:
             if site.divergent and self._collective(site):
-                self._refuse(site.call.span, f"`T.{site.call.name}` needs all threads, and only some of them get here")
+                called = written(site.call.name, *site.call.operands.values())
+                self._refuse(site.call.span, f"`{called}` needs all threads, and only some of them get here")
             elif site.varying and self._collective(site):
                 self._refuse_varying(site.call.span)
         for node in self.sites.misplaced:
