@@ -12,7 +12,7 @@ from typing import Any
 from .. import language
 from ..runtime.kernel import Kernel as JITKernel
 from ..source.providers import register
-from . import autotuner, jit_function, math, pass_config, profiler, testing
+from . import autotuner, jit_function, layout, math, pass_config, profiler, testing
 from .autotuner import autotune
 from .jit_function import JitFunction, compile, get_tir, jit, lower, par_compile
 from .math import cdiv, next_power_of_2
@@ -71,6 +71,7 @@ def cell_modules() -> dict[str, Any]:
         "tilelang": sys.modules[__name__],
         "tilelang.language": language,
         "tilelang.jit": jit_function,
+        "tilelang.layout": layout,
         "tilelang.autotuner": autotuner,
         "tilelang.profiler": profiler,
         "tilelang.math": math,
