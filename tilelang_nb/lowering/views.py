@@ -1,11 +1,10 @@
 """Views made by T.reshape and T.view, and per-thread arrays of several dimensions.
 
-A view of a fragment or of a per-thread array with the same element type becomes index arithmetic on its source.
-Views of
+A view of a fragment with the same element type, or of a per-thread array, becomes index arithmetic on its source; the
+elements of a per-thread array are reinterpreted where the view has another type, which is of the same width.  Views of
 shared and global memory stay: the memory plan gives them the place of their source, and over the edge of a view of
 global memory the guards need its shape.  A fragment that is viewed with another element type has no registers to
-reinterpret
-across threads: it is demoted to shared memory.
+reinterpret across threads: it is demoted to shared memory.
 """
 
 from __future__ import annotations
@@ -74,7 +73,7 @@ def unflatten(buffer: Any, flat: Any) -> list[Any]:
 
 
 def resolve_views(body: Any) -> Any:
-    """After: no view of a fragment or per-thread array of one type is left; per-thread arrays have one dimension."""
+    """After: views of per-thread arrays, and of fragments with their type, are gone; per-thread arrays are flat."""
     sources = views(body)
     targets: dict[Any, Any] = {}  # buffer -> the buffer whose elements it is
     flat: dict[Any, Any] = {}  # per-thread array -> its one-dimensional form
@@ -88,7 +87,7 @@ def resolve_views(body: Any) -> Any:
     walk(body, (tir.AllocBuffer, collect))
     for view in sources:
         owner = root(view, sources)
-        if scope(owner) in (FRAGMENT, *PRIVATE) and dtype_of(owner) == dtype_of(view):
+        if scope(owner) in PRIVATE or (scope(owner) == FRAGMENT and dtype_of(owner) == dtype_of(view)):
             targets[view] = owner
     if not targets and not flat:
         return body
@@ -103,13 +102,18 @@ def resolve_views(body: Any) -> Any:
 
     def load(node: Any) -> Any:
         if node.source in targets or node.source in flat:
-            return tir.BufferLoad(*place(node.source, node.indices))
+            element = tir.BufferLoad(*place(node.source, node.indices))
+            dtype = dtype_of(node.source)
+            return element if dtype_of(element.source) == dtype else tir.reinterpret(dtype, element)
         return node
 
     def store(node: Any) -> Any:
         if node.buffer in targets or node.buffer in flat:
             buffer, indices = place(node.buffer, node.indices)
-            return tir.BufferStore(buffer, node.value, indices, node.span)
+            value, dtype = node.value, dtype_of(buffer)
+            if dtype_of(node.buffer) != dtype:
+                value = tir.reinterpret(dtype, value)
+            return tir.BufferStore(buffer, value, indices, node.span)
         return node
 
     def definition(node: Any) -> Any:
