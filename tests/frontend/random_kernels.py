@@ -73,7 +73,7 @@ class RandomKernel:
             f"abs({p} - {q})",
             f"sum(v * {p} for v in (1, 2)) % 23",
             f"sum([v + {p} for v in range(3) if v != 1]) % 23",
-            f"clip({p}, {q})",
+            f"clip({p}, {q}) % 31",
             f"total(a, {p} % 5)",
             f"climb({p}, 2)",
             f"[{p}, {q}][{self.random.randrange(2)}]",

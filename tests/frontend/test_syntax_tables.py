@@ -74,7 +74,7 @@ REFUSED = {
     "yield n": "TL123",
     "x = yield n": "TL123",
     "yield from [n]": "TL123",
-    'with open("no such file"):\n    pass': "TL144",
+    'with open("no such file"):\n    pass': "TL104",
     "with T.Kernel(1) as x, T.ws(0):\n    pass": "TL104",
     "a.x = 1": "TL127",
     "a.x += 1": "TL127",

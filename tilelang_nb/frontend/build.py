@@ -17,9 +17,8 @@ from ..source import catalogue as say
 from ..source.diagnostic import Diagnostic, Refusal
 from .control import ReturnValue
 from .definitions import Definition
-from .emit import sequence
 from .limits import Limits
-from .locate import internal_error
+from .locate import header_span, internal_error
 from .names import Outer, Site
 from .parameters import argument_of, read_parameters
 from .program import Parameter, TileProgram
@@ -52,16 +51,16 @@ def build_kernel(
         message = say.UnsupportedSyntax(
             what="a kernel nested too deeply", remedy="split it, with `@T.macro` for the parts"
         )
-        return Built(None, (message.at(text.span(definition.node)),))
+        return Built(None, (message.at(header_span(text, definition.node)),))
     except Exception as error:  # a fault of this package must not end the session
-        return Built(None, (internal_error(error).at(text.span(definition.node)),))
+        return Built(None, (internal_error(error).at(header_span(text, definition.node)),))
     sys.stdout.write(printed)
     return finish(walker, definition, parameters, printed)
 
 
 def _located(refusal: Refusal, definition: Definition) -> Diagnostic:
     place = refusal.place if refusal.place is not None else definition.node
-    span = definition.text.span(place) if hasattr(place, "lineno") else place
+    span = header_span(definition.text, place) if hasattr(place, "lineno") else place
     return refusal.message.at(span, refusal.notes, refusal.fixes)
 
 
@@ -109,7 +108,7 @@ def finish(walker: Walker, definition: Definition, parameters: list[Parameter], 
     diagnostics = tuple(walker.found.values())
     if walker.errors or not walker.complete:
         return Built(None, diagnostics)
-    body = sequence(walker.builder.frames[0])
+    body = walker.builder.body()
     walker.builder.at(node, text)
     function = tir.PrimFunc([p.var for p in parameters], body, span=walker.builder.span)
     stray = _undefined(function)
@@ -117,13 +116,13 @@ def finish(walker: Walker, definition: Definition, parameters: list[Parameter], 
         names = ", ".join(f"`{name}`" for name in stray)
         problem = f"{names} is known to no parameter of `{node.name}`"
         message = say.BadArgument(problem=problem, remedy="a `T.dynamic` size must stand in the shape of a parameter")
-        return Built(None, (*diagnostics, message.at(text.span(node))))
+        return Built(None, (*diagnostics, message.at(header_span(text, node))))
     program = TileProgram(
         node.name,
         function.with_attr("global_symbol", node.name),
         tuple(parameters),
         text,
-        text.span(node),
+        header_span(text, node),
         walker.record.root,
         tuple(walker.builder.statement_spans),
         dict(walker.builder.layouts),

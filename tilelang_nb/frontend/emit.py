@@ -27,6 +27,7 @@ from ..language.values import Buffer, Region, Value
 from ..source import catalogue as say
 from ..source.diagnostic import Message, Refusal
 from ..source.text import Text
+from .locate import header_span
 from .scopes import Scope
 
 
@@ -47,6 +48,7 @@ class Builder:
 
     def __init__(self, text: Text, scope: Scope, warn: Callable[[Message], None]):
         self.frames: list[list[Any]] = [[]]
+        self._kept: list[list[Any]] = [[]]  # per frame, variables that hold values which nothing may use any more
         self.pending: list[Any] = []
         self.span: Any = None
         self.guard = 0
@@ -64,7 +66,7 @@ class Builder:
         """Make `node` the place that emitted statements carry."""
         span = self._spans.get(node)
         if span is None:
-            place = text.span(node)
+            place = header_span(text, node)
             source = self._sources.get(text.name)
             if source is None:
                 source = self._sources[text.name] = SourceName(text.name)
@@ -123,6 +125,7 @@ class Builder:
         if value.reads:
             self.check_readable()
         value.expr, value.reads = self.bind(name, value.expr, value.dtype), False
+        self._kept[-1].append(value.expr)
         if value.scope is None or value.scope.depth < self.scope.depth:
             value.scope = self.scope
 
@@ -141,11 +144,33 @@ class Builder:
     def open(self) -> None:
         self.effect()
         self.frames.append([])
+        self._kept.append([])
 
     def close(self) -> Any:
         """The statements since `open`, as one."""
         self.effect()
-        return sequence(self.frames.pop())
+        return self.body()
+
+    def body(self) -> Any:
+        """The statements of the innermost frame, without the variables that were kept and then not used."""
+        statements, kept = self.frames.pop(), self._kept.pop()
+        if not kept:
+            return sequence(statements)
+        unsure = set(kept)
+        certain = [s for s in statements if not (isinstance(s, tir.Bind) and s.var in unsure)]
+        used = set(tir.analysis.undefined_vars(sequence(certain), []))
+        needed = []
+        for statement in reversed(statements):
+            if isinstance(statement, tir.Bind) and statement.var in unsure:
+                if statement.var not in used:
+                    continue
+                used.update(tir.analysis.undefined_vars(tir.Evaluate(statement.value), []))
+            needed.append(statement)
+        return sequence(needed[::-1])
+
+    def drop_frames(self, depth: int) -> None:
+        """Forget the frames that a failed statement left open."""
+        del self.frames[depth:], self._kept[depth:]
 
     def store(self, buffer: Buffer, index: tuple[Any, ...], value: Any) -> None:
         """Store one element; index as `Buffer.indices` gives it."""

@@ -103,6 +103,38 @@ def line_span(text: Text, line: int) -> Span | None:
     return Span(line, len(written) - len(written.lstrip()), line, max(len(written.rstrip()), 1))
 
 
+def header_span(text: Text, node: ast.AST) -> Span:
+    """The span of a node; of a compound statement only its header, to the colon."""
+    span = text.span(node)
+    body = getattr(node, "body", None) or getattr(node, "cases", None)
+    if not isinstance(node, (ast.stmt, ast.match_case)) or not isinstance(body, list):
+        return span
+    line, column = span.line, span.column
+    for part in _header_parts(node):
+        end = text.span(part)
+        line, column = max((line, column), (end.end_line, end.end_column))
+    while line <= span.end_line:  # the colon may stand behind parentheses, on a later line
+        found = text.line(line).find(":", column)
+        if found >= 0:
+            return Span(span.line, span.column, line, found + 1)
+        line, column = line + 1, 0
+    return span
+
+
+def _header_parts(node: ast.AST) -> Iterator[ast.AST]:
+    """What a header holds before its colon."""
+    for name in ("target", "iter", "test", "subject", "args", "returns"):
+        part = getattr(node, name, None)
+        if isinstance(part, ast.arguments):
+            yield from (inner for inner in ast.walk(part) if hasattr(inner, "lineno"))
+        elif isinstance(part, ast.AST):
+            yield part
+    for item in getattr(node, "items", ()):
+        yield item.optional_vars or item.context_expr
+    yield from getattr(node, "bases", ())
+    yield from (keyword.value for keyword in getattr(node, "keywords", ()))
+
+
 def is_own(filename: str) -> bool:
     """A file of this package or of TVM."""
     return filename.startswith(PACKAGE) or filename.startswith(_LIBRARIES)
@@ -144,7 +176,13 @@ def exception_text(error: BaseException) -> str:
 
 def with_operands(message: Message, text: Text, span: Span | None) -> Message:
     """Fill in what only the text knows: the operands of a division, the argument of a call."""
-    wanted = (say.IntegerTrueDivision, say.TypeOfDeviceValue, say.IsinstanceOfDeviceValue, say.BufferAsCondition)
+    wanted = (
+        say.IntegerTrueDivision,
+        say.TypeOfDeviceValue,
+        say.IsinstanceOfDeviceValue,
+        say.BufferAsCondition,
+        say.RuntimeIndexIntoPythonObject,
+    )
     if span is None or not isinstance(message, wanted):
         return message
     node = _parsed(text.slice(span))
@@ -153,6 +191,9 @@ def with_operands(message: Message, text: Text, span: Span | None) -> Message:
             return replace(message, left=_operand(node.left), right=_operand(node.right))
         if isinstance(node, ast.AugAssign):
             return replace(message, left=_operand(node.target), right=_operand(node.value))
+    elif isinstance(message, say.RuntimeIndexIntoPythonObject):
+        if isinstance(node, ast.Subscript) and message.what == "a Python object":
+            return replace(message, what=f"the Python object `{ast.unparse(node.value)}`")
     elif isinstance(message, say.BufferAsCondition):
         if isinstance(node, ast.Name):
             return replace(message, name=node.id)

@@ -12,7 +12,7 @@ from tvm import tirx as tir
 from ..language.loops import DeviceLoop
 from ..language.operands import described
 from ..language.promotion import constant
-from ..language.values import Value, is_device
+from ..language.values import Buffer, Region, Value, is_device
 from ..source import catalogue as say
 from ..source.diagnostic import Note, Poisoned, Refusal
 from .assign import bind_target
@@ -56,9 +56,7 @@ def for_statement(walker: Any, node: ast.For) -> None:
         device_loop(walker, node, iterable, loop)
     elif is_device(iterable) or isinstance(iterable, (int, float)) or not _is_iterable(iterable):
         what = described(iterable) if is_device(iterable) else f"a Python {type(iterable).__name__}"
-        raise Refusal(
-            say.NotIterable(what=what, remedy=f"write `range({_extent_text(node.iter, iterable)})`"), node.iter
-        )
+        raise Refusal(say.NotIterable(what=what, remedy=_loop_instead(node.iter, iterable)), node.iter)
     else:
         expand(walker, node, iterable)
 
@@ -67,13 +65,14 @@ def _is_iterable(value: Any) -> bool:
     return hasattr(type(value), "__iter__") or hasattr(type(value), "__getitem__")
 
 
-def _extent_text(node: ast.expr, value: Any) -> str:
+def _loop_instead(node: ast.expr, value: Any) -> str:
+    """The loop that someone who iterates over `value` means."""
+    if isinstance(value, Region):
+        return f"loop over its indices: `for i in range({value.shape[0]})`"
     written = ast.unparse(node)
-    return (
-        f"{written}.shape[0]"
-        if is_device(value) and not isinstance(value, Value) and isinstance(node, ast.Name)
-        else written
-    )
+    if isinstance(value, Buffer) and isinstance(node, ast.Name):
+        written = f"{written}.shape[0]"
+    return f"write `range({written})`"
 
 
 # -- compile-time loops ------------------------------------------------------------------------------------------------

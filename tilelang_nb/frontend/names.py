@@ -135,7 +135,8 @@ class Outer:
         return found
 
     def names(self) -> Iterator[str]:
-        for names in (self.cells, self.module, self.builtins):
+        """Names of the user, without built-ins."""
+        for names in (self.cells, self.module):
             yield from (name for name in names if not name.startswith("__"))
 
 
@@ -211,6 +212,8 @@ class Frame:
                 self.remember(value)
                 return value
         near = difflib.get_close_matches(name, [other for other in self.known() if other != name], 1)
+        # Built-in names are many and short: only one that differs in a letter is meant.
+        near = near or difflib.get_close_matches(name, [n for n in dir(builtins) if not n.startswith("__")], 1, 0.85)
         remedy = f"did you mean `{near[0]}`?" if near else "bind it first"
         raise Refusal(say.UndefinedName(name=name, remedy=remedy))
 

@@ -102,4 +102,4 @@ def recover(walker: Any, depth: int, scope: Any) -> None:
     """Leave the scopes that a failed statement left open."""
     while walker.scope is not scope:
         walker.close()
-    del walker.builder.frames[depth:]
+    walker.builder.drop_frames(depth)
