@@ -108,6 +108,11 @@ def _reshaped(source: Any, shape: Any, dtype: Any, called: str) -> Buffer:
         dtype_mismatch(f"`{called}` of {source.dtype} as {target}", "view numbers as numbers of another width")
     sizes = source.shape if shape is None else sizes_of(shape, called)
     old, new = Dtype(source.dtype).itemsize, target.itemsize
+    if old != new and source.memory in ("local", "local.var"):  # registers have no bytes to address
+        dtype_mismatch(
+            f"`{called}` of the per-thread array `{source.name}` of {source.dtype} as {target}, of another width",
+            "view a shared tile, or reinterpret as a type of the same width",
+        )
     if shape is None and old != new:
         last = source.shape[-1] if source.shape else 1
         if not isinstance(last, int) or last * old % new:
@@ -143,7 +148,8 @@ def view(src: Any, shape: Any = None, dtype: Any = None, strides: Any = None) ->
 
     src: a buffer in any memory.  shape: default the source's, its last dimension fitted to the dtype.
     dtype: default the source's.
-    Errors: TL204 (another number of bytes), TL205 (dtype), TL004 (no buffer), TL302 (strides).
+    Errors: TL204 (another number of bytes), TL205 (dtype; another width of a per-thread array), TL004 (no buffer),
+    TL302 (strides).
     Source: upstream `tilelang/language/customize.py`.
     """
     if strides is not None:
