@@ -22,7 +22,7 @@ from tilelang_nb.language.tile_program import RegionOperand, TileCall, operation
 from .context import FRAGMENT, LaunchContext, ThreadSet
 from .ops.elementwise import TILE
 from .provenance import Provenance
-from .rewrite import Load, constant, has, scope, variables
+from .rewrite import Load, constant, has, scope, variables, walk
 from .uniformity import Uniformity
 from .vectors import lane_by_lane
 
@@ -217,7 +217,9 @@ class _Collector:
             return True
         if TILE not in loops[0].annotations:
             return False
-        used = variables(body) - {loop.loop_var for loop in loops}
+        inside = {loop.loop_var for loop in loops}
+        walk(body, (tir.Bind, lambda node: inside.add(node.var)), (tir.For, lambda node: inside.add(node.loop_var)))
+        used = variables(body) - inside
         return not all(self.uniformity.is_uniform(var) for var in used)
 
     # ---- inside a nest ----
