@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import gc
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import tvm
 import tvm_ffi
+from tvm import tirx as tir
 
 from tilelang_nb.source import catalogue as say
 from tilelang_nb.source.diagnostic import Diagnostic
@@ -47,7 +50,11 @@ def lower(program: Any, *, arch: str = "sm_90a", options: Mapping[str, Any] | No
     Never raises for a mistake in the kernel: those are among the diagnostics, and after an error `launches` is
     empty.  A fault of a stage is TL900.
     """
-    options = dict(options or {})
+    with _without_collections():
+        return _lower(program, arch, dict(options or {}))
+
+
+def _lower(program: Any, arch: str, options: dict[str, Any]) -> Lowered:
     started = time.perf_counter()
     snapshots: list[Snapshot] = [
         Snapshot(*FIRST, tvm.IRModule({program.name: program.function}), 0.0, True),
@@ -66,7 +73,10 @@ def lower(program: Any, *, arch: str = "sm_90a", options: Mapping[str, Any] | No
         for entry in STAGES:
             stage, started = entry.name, time.perf_counter()
             try:
-                after = [entry.run(function, launch) for function, (_, launch) in zip(functions, launches)]
+                after = [
+                    _with_span(entry.run(function, launch), program.function.span)
+                    for function, (_, launch) in zip(functions, launches)
+                ]
             except Exception:
                 if _failed(launches):
                     break  # it has been said what is wrong
@@ -82,15 +92,33 @@ def lower(program: Any, *, arch: str = "sm_90a", options: Mapping[str, Any] | No
         faults.append(_internal_error(stage, program, error))
     found = [*(diagnostic for _, launch in launches for diagnostic in launch.diagnostics), *faults]
     failed = bool(faults) or _failed(launches)
-    shared = launches[0][1].facts.get("shared_memory", ()) if launches else ()
     return Lowered(
         snapshots=tuple(snapshots),
         launches=() if failed else tuple(functions),
         workspaces=workspaces,
         diagnostics=tuple(sorted(dict.fromkeys(found), key=lambda diagnostic: diagnostic.order)),
-        shared_memory=tuple(shared),
+        shared_memory=tuple(tile for _, launch in launches for tile in launch.facts.get("shared_memory", ())),
         layouts={buffer.name: layout for _, launch in launches for buffer, layout in launch.layouts.items()},
     )
+
+
+@contextmanager
+def _without_collections() -> Iterator[None]:
+    """Hold back the cyclic garbage collector: stages make many objects that live on, and it would walk them all."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def _with_span(function: Any, span: Any) -> Any:
+    """`with_body` drops the place of a function."""
+    if function.span is not None:
+        return function
+    return tir.PrimFunc(list(function.params), function.body, function.ret_type, function.attrs, span)
 
 
 def _differ(one: Any, other: Any) -> bool:
