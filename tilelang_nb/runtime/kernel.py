@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ..source import catalogue as say
 from ..source.diagnostic import Diagnostic, Message, Refusal
 from ..source.text import Span, Text
 from . import views
@@ -165,6 +166,12 @@ class Kernel:
         try:
             binding = bind(build.program.parameters, build.written, args, kwargs, outputs=self.outputs)
         except Refusal as refusal:
+            from ..language.values import is_building, is_device
+
+            if is_building() and any(map(is_device, (*args, *kwargs.values()))):
+                what = f"a call of the kernel `{self.name}` in a kernel"
+                remedy = "make it a `@T.macro`, or launch the kernels one after the other"
+                raise Refusal(say.UnsupportedSyntax(what=what, remedy=remedy)) from None
             raise self._launch_error(refusal.message) from None
         try:
             self._outcome = simulate(build, binding)
