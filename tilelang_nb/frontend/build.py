@@ -19,7 +19,8 @@ from .control import ReturnValue
 from .definitions import Definition
 from .limits import Limits
 from .locate import header_span, internal_error
-from .names import Outer, Site
+from .macros import parameters as parameters_of
+from .names import POISON, Outer, Site
 from .parameters import argument_of, read_parameters
 from .program import Parameter, TileProgram
 from .restarts import Shared
@@ -43,18 +44,19 @@ def build_kernel(
     """
     text = definition.text
     parameters, wrong = read_parameters(definition.node, annotations, evaluate)
-    if wrong:
-        return Built(None, tuple([_located(refusal, definition) for refusal in wrong]))
+    refused = tuple([_located(refusal, definition) for refusal in wrong])
     try:
         walker, printed = find_scalars(definition, parameters, outer, limits)
     except RecursionError:
         message = say.UnsupportedSyntax(
             what="a kernel nested too deeply", remedy="split it, with `@T.macro` for the parts"
         )
-        return Built(None, (message.at(header_span(text, definition.node)),))
+        return Built(None, (*refused, message.at(header_span(text, definition.node))))
     except Exception as error:  # a fault of this package must not end the session
-        return Built(None, (internal_error(error).at(header_span(text, definition.node)),))
+        return Built(None, (*refused, internal_error(error).at(header_span(text, definition.node))))
     sys.stdout.write(printed)
+    if refused:
+        return Built(None, (*refused, *walker.found.values()))
     return finish(walker, definition, parameters, printed)
 
 
@@ -91,11 +93,14 @@ def find_scalars(
 
 
 def walk(walker: Walker, parameters: list[Parameter]) -> None:
-    """One pass over the body of a kernel, with its parameters bound."""
+    """One pass over the body of a kernel, with its parameters bound; a refused one is silent in the body."""
     node = walker.definition.node
     walker.builder.at(node, walker.definition.text)
     try:
-        walker.bind_parameters(walker.definition, {p.name: argument_of(p) for p in parameters})
+        arguments = {p.name: argument_of(p) for p in parameters}
+        for name in {argument.arg for argument in parameters_of(node)} - arguments.keys():
+            walker.frame.set(name, POISON)
+        walker.bind_parameters(walker.definition, arguments)
         walker.suite(node.body)
     except ReturnValue as returned:
         walker.returned = returned.value

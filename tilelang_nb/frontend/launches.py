@@ -9,12 +9,12 @@ from typing import Any
 from tvm import tirx as tir
 from tvm.ir import Range, StringImm
 
-from ..language.launch import Kernel, ws
+from ..language.launch import ClusterKernel, Kernel, ws
 from ..language.operands import described
 from ..language.promotion import as_type, constant
 from ..language.values import Value
 from ..source import catalogue as say
-from ..source.diagnostic import Refusal
+from ..source.diagnostic import Poisoned, Refusal
 from .assign import bind_target
 from .control import ReturnValue
 from .emit import Launch
@@ -31,9 +31,17 @@ def with_statement(walker: Any, node: ast.With) -> None:
         raise Refusal(say.UnsupportedWith(what="several items", remedy=remedy), node)
     item = node.items[0]
     call = item.context_expr
+    maker = None
     if isinstance(call, ast.Call) and isinstance(call.func, (ast.Name, ast.Attribute)):
-        _check_maker(walker.evaluate(call.func), call)
-    manager = walker.evaluate(call)
+        maker = walker.evaluate(call.func)
+        _check_maker(maker, call)
+    try:
+        manager = walker.evaluate(call)
+    except (Refusal, Poisoned) as mistake:
+        if maker not in (Kernel, ClusterKernel):
+            raise
+        _refused_launch(walker, node, mistake)
+        return
     if isinstance(manager, Kernel):
         launch(walker, node, manager, item.optional_vars)
     elif isinstance(manager, ws):
@@ -41,6 +49,17 @@ def with_statement(walker: Any, node: ast.With) -> None:
     else:
         what = described(manager) if isinstance(manager, Value) else f"a {type(manager).__name__}"
         raise Refusal(say.UnsupportedWith(what=what, remedy="prepare the value before the kernel"), call)
+
+
+def _refused_launch(walker: Any, node: ast.With, mistake: Refusal | Poisoned) -> None:
+    """Report a launch that is not possible, and walk its body for the mistakes there."""
+    if isinstance(mistake, Refusal):
+        walker.report(mistake, node)
+    walker.complete = False
+    target = node.items[0].optional_vars
+    if target is not None:
+        walker.poison(target)
+    launch(walker, node, Kernel(1, 1, 1, threads=(1024, 1, 1)), None)
 
 
 def _check_maker(function: Any, call: ast.Call) -> None:
