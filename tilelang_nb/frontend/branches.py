@@ -6,6 +6,7 @@ import ast
 from typing import Any
 
 from tvm import tirx as tir
+from tvm.ir import Call
 
 from ..language.values import Region, Value, truth
 from ..source import catalogue as say
@@ -166,7 +167,7 @@ def expression(walker: Any, node: ast.Expr) -> None:
         return
     value = walker.evaluate(node.value)
     if isinstance(value, Value) and isinstance(node.value, ast.Call) and value.origin is None:
-        if isinstance(value.expr, tir.Call):
+        if isinstance(value.expr, Call):
             expr = value.use()
             value = None
             walker.builder.effect()
