@@ -163,14 +163,17 @@ def _stage(stage: Any, change: Change, width: int, limit: int | None) -> str:
     note = f"{size}, +{len(change.new)} −{change.removed}" if marked else size
     if not marked and stage.name not in ("source", "tile"):
         note = f"{size}, same text" if stage.changed else "no change"
-    column = f"{MONO};font-size:12px;display:inline-block;white-space:pre"
+    column = f"{MONO};font-size:12px;white-space:pre"
     summary = span(
         f"{mark} {escape(stage.name):{width}}",
         f"{column};min-width:{(width + 2) * 0.62:.1f}em;font-weight:{600 if stage.changed else 400}",
     )
     summary += " " + span(escape(note), f"{column};min-width:13em;margin:0 0 0 12px")
-    summary += span(f"{stage.milliseconds:7.1f} ms", f"{column};min-width:6em;margin:0 0 0 12px") if not first else ""
+    time = "" if first else f"{stage.milliseconds:.1f} ms"
+    summary += " " + span(time, f"{column};min-width:6em;text-align:right;margin:0 0 0 12px")
     summary += " " + span(dim(sentence(stage.reason)), "margin:0 0 0 12px")
+    # A reason that wraps stays in its column; the rest of the width is for the sign that opens the stage.
+    summary = span(summary, "display:inline-flex;width:calc(100% - 20px)")
     if not stage.changed:
         return div(summary, "padding:1px 0 1px 14px")
     gutter = [_numbers(numbers) for numbers in stage.lines]

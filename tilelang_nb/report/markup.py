@@ -137,7 +137,9 @@ def diagnostic(text_of: TextOf, found: Diagnostic, more: str = "") -> str:
         for role, text in row:
             line += _marks(text, above, found) if role == "caret" else _part(role, text)
             above = text if role == "source" else above
-        shown.append(line)
+        # Sentences may wrap; code and carets scroll together.
+        code_row = any(role in ("source", "caret") for role, _ in row)
+        shown.append(line if code_row else span(line, "white-space:pre-wrap"))
     style = f"border-left:4px solid {edge};background:{tint};border-radius:4px;margin:6px 0;padding:6px 10px"
     return div(div("\n".join(shown), CODE + ";overflow-x:auto") + more, style)
 
@@ -150,15 +152,18 @@ def _part(role: str, text: str) -> str:
 
 
 def _marks(text: str, above: str, found: Diagnostic) -> str:
-    """Carets.  Left of them stands the source line itself, unseen, where its characters may not be one cell wide."""
+    """Carets.  Left of them stands the source line itself, unseen, where its characters may not be one cell wide.
+
+    Spaces share their element with the carets: alone between two elements they would be one space on exported pages.
+    """
     marks = text.lstrip(" ")
     room = len(text) - len(marks)
-    left = " " * room
+    left, spaces = "", room
     if not above.isascii():
         kept, used = "", 0
         for (drawn, width), character in zip(cells(above), above):
             if used >= room and width:
                 break
             kept, used = kept + (drawn if len(drawn) == 1 or drawn.isspace() else character), used + width
-        left = span(html.escape(kept), "opacity:0") + " " * (room - used)
-    return left + tag("b", html.escape(marks))
+        left, spaces = span(html.escape(kept), "opacity:0"), room - used
+    return left + tag("b", " " * spaces + html.escape(marks))
