@@ -36,6 +36,12 @@ def test_comments_above_the_magic_move_below_it_and_the_body_stays() -> None:
     assert moved.index("x = 1\n") == cell.index("x = 1\n")
 
 
+@pytest.mark.parametrize("line", ["%%tilelang --help", "%%tilelang -h\n"])
+def test_a_question_for_help_alone_gets_an_empty_body(line: str) -> None:
+    assert hoist_magic([line]) == [line.rstrip() + "\n", "\n"]
+    assert hoist_magic(["%%tilelang\n"]) == ["%%tilelang\n"]
+
+
 def test_a_magic_line_that_ends_the_text_still_ends_with_a_newline() -> None:
     assert hoist_magic(["# only\n", "%%tilelang"]) == ["%%tilelang\n", "# only\n"]
 

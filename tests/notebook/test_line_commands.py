@@ -19,8 +19,8 @@ def test_explain_shows_the_page_of_a_code_or_slug(kernel: Any, spelling: str) ->
     reply = kernel.run(f"%tilelang explain {spelling}")
     (bundle,) = reply.displays
     assert bundle["text/plain"].startswith("TL101 chained-assignment (error)")
-    assert bundle["text/markdown"].startswith("### TL101 `chained-assignment`")
-    assert bundle["text/markdown"].count("```python\n@T.prim_func") == 2
+    assert "TL101 chained-assignment" in bundle["text/html"]
+    assert bundle["text/html"].count("white-space:pre;padding:4px 8px;overflow-x:auto") == 3
 
 
 def test_devices_lists_the_simulated_device(kernel: Any) -> None:

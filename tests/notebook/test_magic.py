@@ -282,7 +282,7 @@ def check(n: T.int32):
 
 
 def test_help(kernel: Any) -> None:
-    for code in ("%%tilelang --help\npass", "%tilelang", "%tilelang --help", "%%tilelang?"):
+    for code in ("%%tilelang --help", "%%tilelang --help\npass", "%tilelang", "%tilelang --help", "%%tilelang?"):
         reply = kernel.run(code)
         assert reply.status == "ok"
         assert "--target" in reply.stdout

@@ -13,6 +13,7 @@ from typing import Any
 
 MAGIC = "%%tilelang"
 _HEAD = re.compile(re.escape(MAGIC) + r"(?=\s|$)")
+_HELP = re.compile(r"\s(-h|--help)(?=\s|$)")
 
 
 @dataclass(frozen=True)
@@ -60,12 +61,16 @@ def hoist_magic(lines: list[str]) -> list[str]:
     code.
 
     The magic line moves to the top and the comments down by one, so the body keeps its line numbers.  A tab after the
-    magic's name becomes a space, which IPython needs to find the name's end.
+    magic's name becomes a space, which IPython needs to find the name's end.  `%%tilelang --help` alone
+    gets an empty body, without which IPython refuses it before the magic sees it.
     """
     for index, line in enumerate(lines):
         if _HEAD.match(line):
             head = re.sub(r"^(%%tilelang)\t", r"\1 ", line)
-            return [head if head.endswith("\n") else head + "\n", *lines[:index], *lines[index + 1 :]]
+            body = [*lines[:index], *lines[index + 1 :]]
+            if not body and _HELP.search(head):
+                body = ["\n"]
+            return [head if head.endswith("\n") else head + "\n", *body]
         if line.strip() and not line.lstrip().startswith("#"):
             return lines
     return lines

@@ -54,26 +54,27 @@ def run(shell: Any, line: str, loading: Loading) -> None:
     command.run(shell, argument)
 
 
-def explain(shell: Any, code: str) -> None:
+def explain(shell: Any, code_or_slug: str) -> None:
     """Show the page of a diagnostic's code or slug."""
     try:
-        found = page(code)
+        found = page(code_or_slug)
     except UnknownCode as unknown:
         raise UsageError(f"%tilelang explain: {unknown}") from None
-    display(Shown(explained(code), markdown=as_markdown(found)))
+    display(Shown(explained(code_or_slug), html=as_html(found)))
 
 
-def as_markdown(found: Page) -> str:
-    """A page for a notebook: the fences of its file name their blocks, which Markdown does not show."""
+def as_html(found: Page) -> str:
+    """A page for a notebook, in the look of the reports: exported pages set no font for the code of Markdown."""
+    from ..report.markup import code, dim, div, escape, listing, sentence, tag
+
     bad = "Not accepted" if found.severity == "error" else "A text that gives it"
     parts = [
-        f"### {found.code} `{found.slug}`: {found.title}",
-        found.meaning,
-        f"**{bad}**\n\n```python\n{found.bad.rstrip()}\n```",
-        f"**What is said**\n\n```text\n{found.said.rstrip()}\n```",
-        f"**Write**\n\n```python\n{found.good.rstrip()}\n```",
+        div(f"{tag('b', escape(found.title))} {dim(code(f'{found.code} {found.slug}'))}", "font-size:15px"),
+        div(sentence(found.meaning.replace("\n", " ")), "margin:6px 0 10px 0;max-width:760px"),
     ]
-    return "\n\n".join(parts)
+    for heading, text in ((bad, found.bad), ("What is said", found.said), ("Write", found.good)):
+        parts += [div(tag("b", heading)), listing(text.rstrip("\n").split("\n"))]
+    return div("".join(parts), "margin:8px 0;font-size:13px;line-height:20px")
 
 
 def devices(shell: Any, _: str) -> None:
@@ -115,7 +116,9 @@ def freeze(shell: Any, _: str) -> None:
 
 
 COMMANDS: dict[str, Command] = {
-    "explain": Command(explain, "CODE", "the page of a code: what it means, bad and good text", lambda: CATALOGUE),
+    "explain": Command(
+        explain, "CODE", "the page of a code: what it means, bad and good text", lambda: CATALOGUE, compiler=True
+    ),
     "devices": Command(devices, "", "what a kernel can run on here"),
     "inspect": Command(inspect, "NAME", "the stages of a kernel of this notebook", compiler=True),
     "clear-cache": Command(clear_cache, "", "forget compiled kernels", compiler=True),

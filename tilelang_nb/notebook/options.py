@@ -18,15 +18,16 @@ from IPython.utils.text import DollarFormatter
 from ..runtime.target import TARGETS
 
 DESCRIPTION = """\
-%%tilelang [options]     compile the TileLang kernels of this cell, run its other statements, show every stage
-%tilelang COMMAND        explain CODE | devices | inspect NAME | clear-cache | freeze
+%%tilelang [options]   compile the kernels of this cell, run its other statements, show every stage
+%tilelang COMMAND      explain CODE | devices | inspect NAME | clear-cache | freeze
 
-In the cell `T`, `tilelang` and `jit` are there already, and `import tilelang` means this package. The cell is ordinary
-Python otherwise: its names land in the notebook, its last expression is shown (end it with `;` to silence it)."""
+In the cell `T`, `tilelang` and `jit` are there already, and `import tilelang` means this package.
+The cell is ordinary Python otherwise: its names land in the notebook, its last expression is shown
+(end it with `;` to silence it)."""
 
 EPILOG = """\
-In option values `{NAME}` and `$NAME` stand for notebook variables: --arch {ARCH}. The expression of --call is Python as
-it is.
+In option values `{NAME}` and `$NAME` stand for notebook variables: --arch {ARCH}. The expression of
+--call is Python as it is.
 
 examples:
   %%tilelang
@@ -69,7 +70,7 @@ def parser() -> argparse.ArgumentParser:
         epilog=EPILOG,
         add_help=False,
         allow_abbrev=False,
-        formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(prog, max_help_position=20, width=120),
+        formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(prog, max_help_position=20, width=100),
     )
     add = parser.add_argument
     add("--target", choices=TARGETS, default="auto", help="where to run; auto: a GPU where there is one, else sim")

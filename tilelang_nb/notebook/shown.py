@@ -15,16 +15,16 @@ from ..source.text import Text
 
 
 class Shown:
-    """A display object.  text: for terminals and files; html, markdown: for notebooks, "" where there is none."""
+    """A display object.  text: for terminals and files; html: for notebooks, "" where there is none."""
 
-    def __init__(self, text: str, html: str = "", markdown: str = ""):
-        self.text, self.html, self.markdown = text.rstrip("\n"), html, markdown
+    def __init__(self, text: str, html: str = ""):
+        self.text, self.html = text.rstrip("\n"), html
 
     def __repr__(self) -> str:
         return self.text
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        bundle = {"text/plain": self.text, "text/html": self.html, "text/markdown": self.markdown}
+        bundle = {"text/plain": self.text, "text/html": self.html}
         return {kind: text for kind, text in bundle.items() if text}
 
 
