@@ -221,3 +221,8 @@ def test_a_tile_scheduler_visits_every_tile_once(m, n, workers, panel, column):
     scheduler = T.PersistentTileScheduler(m, n, workers, swizzle_size=panel, column_major=column, stateful=False)
     tiles = [scheduler.coord(tile) for tile in range(m * n)]
     assert sorted(tiles) == sorted(itertools.product(range(m), range(n)))
+
+
+def test_a_launch_of_a_function_that_is_no_kernel_says_to_make_it_one(refused):
+    with refused("TL208", "no kernel"), T.Kernel(1):
+        pass

@@ -47,6 +47,13 @@ class Kernel:
             unavailable("a launch with a CUDA prelude", "write the function as a macro: `@T.macro`")
         _one_block_clusters(cluster_dims)
 
+    def __enter__(self) -> NoReturn:
+        """The front end opens launches itself: Python comes here only where a kernel runs as plain Python."""
+        _bad_launch("`T.Kernel` in a function that is no kernel", "put `@T.prim_func` above its `def`")
+
+    def __exit__(self, *_: object) -> None:
+        """Never reached; `with` asks for it first."""
+
     @property
     def num_threads(self) -> int:
         """Threads of a block."""
