@@ -164,6 +164,12 @@ def test_accumulating_into_one_global_element_by_all_threads_races():
     assert ("TL401", 3, (3,)) in found(kernel(body), arguments())
 
 
+def test_a_race_within_one_statement_is_not_to_be_mended_by_a_barrier():
+    func = launch([Y], lambda t, b: [store(Y, load(Y, 0) + f32(1), 0, line=3)], threads=64, blocks=1)
+    (finding,) = Program(func).run({"Y": np.zeros(128, np.float32)}).findings
+    assert "T.atomic_add" in finding.help and "sync_threads" not in finding.help
+
+
 def test_each_thread_may_update_its_own_global_element_again_and_again():
     k = var("k")
 

@@ -65,6 +65,8 @@ class Findings:
                 )
             if blocks:
                 remedy = "blocks run in any order: give each block its own elements, or use an atomic operation"
+            elif here.space == "global" and here.span == there.span:
+                remedy = "give each thread its own elements, or use an atomic operation such as `T.atomic_add`"
             elif here.space == "global":
                 remedy = "put `T.sync_threads()` between the two accesses, or give each thread its own elements"
             else:
