@@ -63,7 +63,7 @@ def test_arguments_are_taken_by_name_and_come_out_in_parameter_order() -> None:
         ((np.zeros(6, F32),) * 2, {"a": 1}, ["`a`", "by position and by name"]),
         ((np.zeros(6, F32),), {"bb": np.zeros(6, F32)}, ["`bb`", "did you mean `b`?"]),
         ((np.zeros(6, np.float64), np.zeros(6, F32)), {}, ["`a`", "float32", "float64", 'x.astype("float32")']),
-        ((np.zeros((1, 6), F32), np.zeros(6, F32)), {}, ["`a`", "1 dimensions", "(6,)", "(1, 6)"]),
+        ((np.zeros((1, 6), F32), np.zeros(6, F32)), {}, ["`a`", "1 dimension,", "2 dimensions", "(6,)", "(1, 6)"]),
         ((np.zeros(6, F32), np.zeros(7, F32)), {}, ["`b`", "shape (6,)", "shape (7,)"]),
         (([0.0] * 6, np.zeros(6, F32)), {}, ["`a`", "a list", "np.array"]),
         ((None, np.zeros(6, F32)), {}, ["`a`", "NoneType"]),

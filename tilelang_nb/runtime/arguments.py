@@ -112,7 +112,7 @@ def _assign(taken: list[Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], 
     if returned:
         takes += f"; {', '.join(returned)} {'is' if len(returned) == 1 else 'are'} returned"
     if len(args) > len(names):
-        raise _mismatch(f"number {len(names) + 1}", f"{len(names)} arguments", f"{len(args)}", takes)
+        raise _mismatch(f"number {len(names) + 1}", _count(len(names), "argument"), f"{len(args)}", takes)
     given = dict(zip(names, args))
     for name, value in kwargs.items():
         if name in given:
@@ -153,9 +153,9 @@ def _bind_symbols(tensors: list[Any], arrays: dict[str, np.ndarray], symbols: Sy
     for parameter in tensors:
         array = arrays[parameter.name]
         if array.ndim != len(parameter.shape):
-            expected = f"{len(parameter.shape)} dimensions, shape {symbols.written(parameter.shape)}"
-            remedy = f"pass an array of {len(parameter.shape)} dimensions"
-            raise _mismatch(parameter.name, expected, f"{array.ndim} dimensions, shape {array.shape}", remedy)
+            expected = f"{_count(len(parameter.shape), 'dimension')}, shape {symbols.written(parameter.shape)}"
+            remedy = f"pass an array of {_count(len(parameter.shape), 'dimension')}"
+            raise _mismatch(parameter.name, expected, f"{_count(array.ndim, 'dimension')}, shape {array.shape}", remedy)
     for alone in (True, False):
         for parameter in tensors:
             array, origin = arrays[parameter.name], f"shape of {parameter.name}"
@@ -169,6 +169,10 @@ def _bind_symbols(tensors: list[Any], arrays: dict[str, np.ndarray], symbols: Sy
             for stride, own in zip(parameter.strides or (), array.strides):
                 if not alone or type(stride).__name__.endswith("Var"):
                     symbols.solve(stride, own // array.itemsize, f"strides of {parameter.name}")
+
+
+def _count(number: int, of: str) -> str:
+    return f"{number} {of}{'' if number == 1 else 's'}"
 
 
 def _check_shape(parameter: Any, array: np.ndarray, symbols: Symbols) -> None:

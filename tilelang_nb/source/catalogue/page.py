@@ -55,6 +55,9 @@ def page(code_or_slug: str) -> Page:
         wanted.upper(), CATALOGUE, 1
     )
     hint = f"; the nearest is {slugs.get(near[0], near[0])}" if near else f"; codes run from TL001 to {max(CATALOGUE)}"
+    begun = [code for code in sorted(CATALOGUE) if wanted and code.startswith(wanted.upper())]
+    if begun:
+        hint = f"; there are {begun[0]} to {begun[-1]}"
     raise UnknownCode(f"there is no diagnostic {wanted!r}{hint}")
 
 
