@@ -25,6 +25,8 @@ from .stages import Stage, definition, stages_of
 from .symbols import Symbols
 from .target import Target, no_device_code, resolve
 
+THREAD_PROGRAM = "read the program of one thread: `.stages[-1].text`"
+
 
 class SimulatorFindings(UserWarning):
     """The simulated device found faults in a launch that ran to its end.  diagnostics: the findings."""
@@ -268,22 +270,22 @@ class Kernel:
     @property
     def cuda_source(self) -> str:
         """The CUDA C of the kernel.  LaunchError TL302 in this version."""
-        raise self._launch_error(no_device_code(f"CUDA source of `{self.name}`"))
+        raise self._launch_error(no_device_code(f"CUDA source of `{self.name}`", THREAD_PROGRAM))
 
     @property
     def ptx(self) -> str:
         """The PTX of the kernel.  LaunchError TL302 in this version."""
-        raise self._launch_error(no_device_code(f"PTX of `{self.name}`"))
+        raise self._launch_error(no_device_code(f"PTX of `{self.name}`", THREAD_PROGRAM))
 
     @property
     def sass(self) -> str:
         """The machine code of the kernel.  LaunchError TL302 in this version."""
-        raise self._launch_error(no_device_code(f"SASS of `{self.name}`"))
+        raise self._launch_error(no_device_code(f"SASS of `{self.name}`", THREAD_PROGRAM))
 
     @property
     def resources(self) -> Any:
         """Registers, shared bytes, spills, occupancy.  LaunchError TL302 in this version."""
-        raise self._launch_error(no_device_code(f"resource use of `{self.name}`"))
+        raise self._launch_error(no_device_code(f"resource use of `{self.name}`", THREAD_PROGRAM))
 
     def inspect(self) -> Any:
         """The view of the kernel for a notebook."""

@@ -68,9 +68,12 @@ def devices() -> tuple[Device, ...]:
     )
 
 
-def no_device_code(what: str) -> say.TargetUnavailable:
+ON_SIM = 'run it on the simulated device with `target="sim"`'
+
+
+def no_device_code(what: str, remedy: str = ON_SIM) -> say.TargetUnavailable:
     """Why CUDA code, and what is made from it, is not to be had."""
     return say.TargetUnavailable(
         problem=f"{what}: this version has no CUDA back end",
-        remedy='run it on the simulated device with `target="sim"`',
+        remedy=remedy,
     )
