@@ -127,7 +127,9 @@ def _refusing(function: Any, message: Callable[[Any], Message]) -> Callable[...,
 
 def _length_message(value: Any) -> Message:
     if isinstance(value, Buffer):
-        return say.LenOfBuffer(what=described(value), remedy=f"`{value.name}.shape[0]`")
+        return say.LenOfBuffer(what=described(value), remedy=f"`{value.name}.shape[0]`", shaped="yes")
+    if isinstance(value, Region):
+        return say.LenOfBuffer(what=described(value), remedy="`region.shape[0]`", shaped="yes")
     return say.LenOfBuffer(what=described(value), remedy="`buffer.shape[dim]`")
 
 

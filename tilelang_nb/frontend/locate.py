@@ -182,6 +182,7 @@ def with_operands(message: Message, text: Text, span: Span | None) -> Message:
         say.IsinstanceOfDeviceValue,
         say.BufferAsCondition,
         say.RuntimeIndexIntoPythonObject,
+        say.LenOfBuffer,
     )
     if span is None or not isinstance(message, wanted):
         return message
@@ -198,7 +199,11 @@ def with_operands(message: Message, text: Text, span: Span | None) -> Message:
         if isinstance(node, ast.Name):
             return replace(message, name=node.id)
     elif isinstance(node, ast.Call) and node.args:
-        return replace(message, name=ast.unparse(node.args[0]))
+        written = _operand(node.args[0])
+        if not isinstance(message, say.LenOfBuffer):
+            return replace(message, name=written)
+        if message.shaped:
+            return replace(message, remedy=f"`{written}.shape[0]`")
     return message
 
 

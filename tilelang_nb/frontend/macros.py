@@ -63,7 +63,10 @@ class Macro:
             else:
                 near = nearest(key, by_keyword)
                 remedy = f"did you mean `{near}`?" if near else takes
-                raise Refusal(say.BadArgument(problem=f"`{name}` has no argument `{key}`", remedy=remedy))
+                problem = f"`{name}` has no argument `{key}`"
+                raise Refusal(
+                    say.BadArgument(problem=problem, remedy=remedy, word=key if near else "", near=near or "")
+                )
         bound = {**self.defaults, **bound}
         missing = [f"`{p}`" for p in [*positional, *(p.arg for p in a.kwonlyargs)] if p not in bound]
         if missing:

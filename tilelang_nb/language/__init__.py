@@ -89,7 +89,7 @@ def unknown(name: str) -> NoReturn:
     """TL003 with the nearest real name."""
     near = nearest(name, _NAMES)
     remedy = f"did you mean `T.{near}`?" if near else "see `dir(T)` for the names there are"
-    raise UnknownOperation(say.UnknownOperation(namespace="T", name=name, remedy=remedy))
+    raise UnknownOperation(say.UnknownOperation(namespace="T", name=name, remedy=remedy, near=near or ""))
 
 
 def __getattr__(name: str) -> Any:

@@ -30,9 +30,9 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
     return folded[close[0]] if close else None
 
 
-def bad_argument(problem: str, remedy: str) -> NoReturn:
-    """TL004."""
-    raise Refusal(say.BadArgument(problem=problem, remedy=remedy))
+def bad_argument(problem: str, remedy: str, word: str = "", near: str | None = None) -> NoReturn:
+    """TL004.  word, near: a misspelt word of the call and the nearest real one."""
+    raise Refusal(say.BadArgument(problem=problem, remedy=remedy, word=word if near else "", near=near or ""))
 
 
 def checked_call(function: F, name: str | None = None) -> F:
@@ -67,7 +67,8 @@ def checked_call(function: F, name: str | None = None) -> F:
             if key not in keywords:
                 near = nearest(key, keywords)
                 takes = f"its keywords are {_listed(keywords)}" if keywords else "it takes no keywords"
-                bad_argument(f"`{called}` has no argument `{key}`", f"did you mean `{near}`?" if near else takes)
+                remedy = f"did you mean `{near}`?" if near else takes
+                bad_argument(f"`{called}` has no argument `{key}`", remedy, key, near)
         if len(args) > most:
             given, limit = len(args) - skipped, most - skipped
             only = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]

@@ -148,6 +148,8 @@ def _name_of(value: Any) -> str:
         say.DtypeMismatch(
             problem=f"there is no dtype `{name}`" if isinstance(value, (str, type)) else f"`{value!r}` is no dtype",
             remedy=f"did you mean `{near}`?" if near else 'name one, such as `"float16"` or `T.float16`',
+            word=str(value) if near else "",
+            near=near or "",
         )
     )
 

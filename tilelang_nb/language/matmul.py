@@ -35,7 +35,9 @@ class _Policies(EnumMeta):
         remedy = (
             f"did you mean `T.GemmWarpPolicy.{near}`?" if near else f"the policies are {', '.join(cls.__members__)}"
         )
-        raise UnknownPolicy(say.UnknownOperation(namespace="T.GemmWarpPolicy", name=name, remedy=remedy))
+        raise UnknownPolicy(
+            say.UnknownOperation(namespace="T.GemmWarpPolicy", name=name, remedy=remedy, near=near or "")
+        )
 
 
 class UnknownPolicy(Refusal, AttributeError):
@@ -188,6 +190,7 @@ def _check_shapes(called: str, tiles: list[Any], ta: bool, tb: bool) -> None:
         shape_mismatch(
             f"`{called}`: K is {k} in A ({described(a)}, {how_a}) and {kb} in B ({described(b)}, {how_b})",
             f"perhaps `{hint}={not given[hint]}`" if hint else "make the K of A and B equal",
+            f"{hint}={not given[hint]}" if hint else "",
         )
     if not same_extent(m, c.extent[-2]) or not same_extent(n, c.extent[-1]):
         shape_mismatch(

@@ -26,9 +26,9 @@ _NAMES = {GLOBAL: "global memory", SHARED: "shared memory", FRAGMENT: "a fragmen
 _NAMES |= {VARIABLE: "a variable", BARRIER: "a barrier"}
 
 
-def shape_mismatch(problem: str, remedy: str) -> NoReturn:
-    """TL204."""
-    raise Refusal(say.ShapeMismatch(problem=problem, remedy=remedy))
+def shape_mismatch(problem: str, remedy: str, keyword: str = "") -> NoReturn:
+    """TL204.  keyword: an argument with which the shapes fit."""
+    raise Refusal(say.ShapeMismatch(problem=problem, remedy=remedy, keyword=keyword))
 
 
 def dtype_mismatch(problem: str, remedy: str) -> NoReturn:
@@ -194,7 +194,7 @@ def choice(value: Any, called: str, name: str, choices: tuple[str, ...]) -> str:
         near = nearest(value, choices) if isinstance(value, str) else None
         listed = ", ".join(f'"{word}"' for word in choices)
         remedy = f'did you mean "{near}"?' if near else f"give one of {listed}"
-        bad_argument(f"`{name}` of `{called}` is one of {listed}, {described(value)} given", remedy)
+        bad_argument(f"`{name}` of `{called}` is one of {listed}, {described(value)} given", remedy, str(value), near)
     return value
 
 

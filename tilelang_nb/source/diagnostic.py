@@ -8,8 +8,8 @@ reports a `Diagnostic`. `Poisoned` drops a statement that uses something already
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, fields
-from typing import ClassVar, Literal
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, Literal
 
 from .text import Span
 
@@ -41,7 +41,10 @@ class Fix:
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """One located message; codes are stable, see `catalogue`."""
+    """One located message; codes are stable, see `catalogue`.
+
+    said: what it was made from, for the edits that cure it; None where `span` is not the place of the mistake itself.
+    """
 
     code: str
     slug: str
@@ -52,6 +55,7 @@ class Diagnostic:
     span: Span | None
     notes: tuple[Note, ...] = ()
     fixes: tuple[Fix, ...] = ()
+    said: Message | None = field(default=None, compare=False, repr=False)
 
     @property
     def key(self) -> tuple[str, Span | None]:
@@ -66,6 +70,11 @@ class Diagnostic:
     def __str__(self) -> str:
         where = f"line {self.span.line}: " if self.span else ""
         return f"{self.severity}[{self.code}]: {where}{self.message}" + (f" (help: {self.help})" if self.help else "")
+
+
+def for_edits(default: str = "") -> Any:
+    """A field of a message that no text of it shows: what only an edit needs to know."""
+    return field(default=default, metadata={"shown": False})
 
 
 @dataclass(frozen=True)
@@ -94,6 +103,7 @@ class Message:
             span,
             tuple(notes),
             tuple(fixes),
+            self,
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..diagnostic import Message
+from ..diagnostic import Message, for_edits
 
 __all__ = [
     "RuntimeAssert",
@@ -62,7 +62,7 @@ class PrintOfDeviceValue(Message):
 
 @dataclass(frozen=True)
 class LenOfBuffer(Message):
-    """`len` of a buffer or device value."""
+    """`len` of a buffer or device value.  shaped: it has a shape."""
 
     code, slug = "TL107", "len-of-buffer"
     text = "`len` of {what}"
@@ -71,6 +71,7 @@ class LenOfBuffer(Message):
 
     what: str
     remedy: str
+    shaped: str = for_edits()
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,10 @@ class RuntimeBreakOfCompileTimeLoop(Message):
 
 @dataclass(frozen=True)
 class NotIterable(Message):
-    """A device value, buffer, region or number as an iterable."""
+    """A device value, buffer, region or number as an iterable.
+
+    extent: what `range` takes for a loop over it.  element: the one-dimensional buffer whose elements are meant.
+    """
 
     code, slug = "TL111", "not-iterable"
     text = "{what} cannot be iterated"
@@ -123,6 +127,8 @@ class NotIterable(Message):
 
     what: str
     remedy: str
+    extent: str = for_edits()
+    element: str = for_edits()
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..diagnostic import Message
+from ..diagnostic import Message, for_edits
 
 __all__ = [
     "WrongNumberOfIndices",
@@ -66,7 +66,7 @@ class SliceStep(Message):
 
 @dataclass(frozen=True)
 class ShapeMismatch(Message):
-    """Operand shapes do not fit."""
+    """Operand shapes do not fit.  keyword: an argument with which they do, as `transpose_B=True`."""
 
     code, slug = "TL204", "shape-mismatch"
     text = "{problem}"
@@ -75,11 +75,12 @@ class ShapeMismatch(Message):
 
     problem: str
     remedy: str
+    keyword: str = for_edits()
 
 
 @dataclass(frozen=True)
 class DtypeMismatch(Message):
-    """Operand types do not fit, or no such dtype."""
+    """Operand types do not fit, or no such dtype: then `word` is what was given and `near` the nearest real one."""
 
     code, slug = "TL205", "dtype-mismatch"
     text = "{problem}"
@@ -88,6 +89,8 @@ class DtypeMismatch(Message):
 
     problem: str
     remedy: str
+    word: str = for_edits()
+    near: str = for_edits()
 
 
 @dataclass(frozen=True)

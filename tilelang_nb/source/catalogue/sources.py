@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..diagnostic import Message
+from ..diagnostic import Message, for_edits
 
 __all__ = [
     "SourceUnavailable",
@@ -29,7 +29,7 @@ class SourceUnavailable(Message):
 
 @dataclass(frozen=True)
 class UndefinedName(Message):
-    """A name is not bound; `remedy` gives the nearest real name."""
+    """A name is not bound; `remedy` gives `near`, the nearest real name."""
 
     code, slug = "TL002", "undefined-name"
     text = "`{name}` is not defined"
@@ -38,6 +38,7 @@ class UndefinedName(Message):
 
     name: str
     remedy: str
+    near: str = for_edits()
 
 
 @dataclass(frozen=True)
@@ -52,11 +53,15 @@ class UnknownOperation(Message):
     namespace: str
     name: str
     remedy: str
+    near: str = for_edits()
 
 
 @dataclass(frozen=True)
 class BadArgument(Message):
-    """A wrong, missing or unknown argument of an operation or macro."""
+    """A wrong, missing or unknown argument of an operation or macro.
+
+    word, near: a misspelt keyword, or text of an argument, and the nearest real one.
+    """
 
     code, slug = "TL004", "bad-argument"
     text = "{problem}"
@@ -65,6 +70,8 @@ class BadArgument(Message):
 
     problem: str
     remedy: str
+    word: str = for_edits()
+    near: str = for_edits()
 
 
 @dataclass(frozen=True)
