@@ -7,6 +7,7 @@ import io
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import CodeType
 from typing import Any
 
 from tvm import tirx as tir
@@ -36,14 +37,18 @@ class Built:
 
 
 def build_kernel(
-    definition: Definition, annotations: Mapping[str, Any], outer: Outer, evaluate: Callable[[str], Any], limits: Limits
+    definition: Definition,
+    annotations: Mapping[str, Any],
+    outer: Outer,
+    evaluate: Callable[[str | CodeType], Any],
+    limits: Limits,
 ) -> Built:
     """Build a kernel; never raises for a mistake.
 
     annotations: of its parameters; `evaluate` resolves postponed ones.
     """
     text = definition.text
-    parameters, wrong = read_parameters(definition.node, annotations, evaluate)
+    parameters, wrong = read_parameters(text, definition.node, annotations, evaluate)
     refused = tuple([_located(refusal, definition) for refusal in wrong])
     try:
         walker, printed = find_scalars(definition, parameters, outer, limits)
@@ -55,7 +60,7 @@ def build_kernel(
     except Exception as error:  # a fault of this package must not end the session
         return Built(None, (*refused, internal_error(error).at(header_span(text, definition.node))))
     sys.stdout.write(printed)
-    if refused:
+    if len(parameters) < len(parameters_of(definition.node)):
         return Built(None, (*refused, *walker.found.values()))
     return finish(walker, definition, parameters, printed)
 

@@ -211,16 +211,21 @@ class Frame:
             if value is not MISSING:
                 self.remember(value)
                 return value
-        near = difflib.get_close_matches(name, [other for other in self.known() if other != name], 1)
-        # Built-in names are many and short: only one that differs in a letter is meant.
-        near = near or difflib.get_close_matches(name, [n for n in dir(builtins) if not n.startswith("__")], 1, 0.85)
-        remedy = f"did you mean `{near[0]}`?" if near else "bind it first"
-        raise Refusal(say.UndefinedName(name=name, remedy=remedy))
+        raise Refusal(undefined(name, self.known()))
 
     def known(self) -> list[str]:
         """Names that a misspelt one may mean."""
         own = [name for name in self.names if not name.startswith("__")]
         return [*own, *self.states, *self.outer.names()]
+
+
+def undefined(name: str, known: Iterable[str], otherwise: str = "bind it first") -> Message:
+    """TL002 with the known name that is nearest, or with another remedy."""
+    near = difflib.get_close_matches(name, [other for other in known if other != name], 1)
+    # Built-in names are many and short: only one that differs in a letter is meant.
+    near = near or difflib.get_close_matches(name, [n for n in dir(builtins) if not n.startswith("__")], 1, 0.85)
+    remedy = f"did you mean `{near[0]}`?" if near else otherwise
+    return say.UndefinedName(name=name, remedy=remedy, near=near[0] if near else "")
 
 
 def bound_names(*nodes: ast.AST) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping
+from types import CodeType
 from typing import Any
 
 from tvm import tirx as tir
@@ -13,8 +14,9 @@ from ..language.promotion import in_ir
 from ..language.tensors import Tensor
 from ..language.values import Buffer, Value
 from ..source import catalogue as say
-from ..source.diagnostic import Message, Refusal
-from .locate import exception_text
+from ..source.diagnostic import Message, Poisoned, Refusal
+from ..source.text import Text
+from .locate import MARK, exception_text, place_of
 from .macros import parameters
 from .program import Parameter
 
@@ -23,14 +25,15 @@ EXAMPLE = '{name}: T.Tensor((M, N), "float16")'
 
 
 def read_parameters(
-    node: ast.FunctionDef, annotations: Mapping[str, Any], evaluate: Callable[[str], Any]
+    text: Text, node: ast.FunctionDef, annotations: Mapping[str, Any], evaluate: Callable[[str | CodeType], Any]
 ) -> tuple[list[Parameter], list[Refusal]]:
-    """The parameters, and what is wrong with them.
+    """The parameters, and what is wrong with others; one whose annotation is poisoned is in neither list.
 
     annotations: by name; postponed ones are strings, which `evaluate` turns into objects.
     """
     found, wrong = [], []
     for argument in parameters(node):
+        code = None
         try:
             if argument in (node.args.vararg, node.args.kwarg):
                 raise Refusal(
@@ -40,20 +43,27 @@ def read_parameters(
                 problem = f"parameter `{argument.arg}` has no annotation"
                 raise Refusal(_missing(argument.arg, problem), argument)
             kind = annotations.get(argument.arg)
+            if (
+                isinstance(kind, str)
+                and not isinstance(kind, Dtype)
+                and not isinstance(argument.annotation, ast.Constant)
+            ):
+                code = compile(ast.Expression(argument.annotation), MARK, "eval", dont_inherit=True)
+                kind = evaluate(code)
             while isinstance(kind, str) and not isinstance(kind, Dtype):
                 kind = evaluate(kind)
             found.append(parameter(argument.arg, kind))
         except Refusal as refusal:
-            refusal.place = refusal.place or argument.annotation
+            exact = place_of(refusal.__traceback__, text, code).span if code is not None else None
+            refusal.place = refusal.place or exact or argument.annotation
             wrong.append(refusal)
+        except Poisoned:  # it names what was refused before
+            continue
         except KeyboardInterrupt:
             raise
         except BaseException as error:
-            if isinstance(error, NameError) and getattr(error, "name", None):
-                message: Message = say.UndefinedName(name=str(error.name), remedy="bind it before the kernel")
-            else:
-                remedy = "an annotation is Python that runs when the kernel is defined"
-                message = say.ExceptionWhileBuilding(exception=exception_text(error), remedy=remedy)
+            remedy = "an annotation is Python that runs when the kernel is defined"
+            message = say.ExceptionWhileBuilding(exception=exception_text(error), remedy=remedy)
             wrong.append(Refusal(message, argument.annotation))
     return found, wrong
 

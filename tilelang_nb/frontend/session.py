@@ -9,6 +9,7 @@ import __future__ as future
 
 import ast
 import builtins
+import copy
 import io
 import sys
 import tokenize
@@ -27,8 +28,8 @@ from .definitions import SESSION, Definition, Definitions, definition_of, regist
 from .imports import Imports
 from .limits import Limits
 from .locate import exception_text, frames, instruction_place, internal_error, is_internal, line_span
-from .macros import Macro, references_of
-from .names import Outer, bound_names
+from .macros import Macro, parameters, references_of
+from .names import Outer, bound_names, undefined
 
 KernelFactory = Callable[[str, Any, tuple[Diagnostic, ...]], Any]
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
@@ -154,8 +155,32 @@ class Session:
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # host code may raise anything, SystemExit included
+            later = self._with_later_annotations(error, node)
+            if later is not None:
+                before = len(self._found)
+                self._run_statement(later, last, namespace, compiler)
+                if len(self._found) > before:
+                    return
             self.skipped.update(bound_names(node))
             self._report_exception(error, node)
+
+    def _with_later_annotations(self, error: BaseException, node: ast.stmt) -> ast.stmt | None:
+        """A kernel one of whose annotations fails, with annotations in quotes: each is then read by itself, and the
+        mistakes of the others and of the body are said too.
+        """
+        if not isinstance(error, (Refusal, NameError)) or getattr(error, "name", None) in self.skipped:
+            return None
+        if not isinstance(node, ast.FunctionDef) or not node.decorator_list:
+            return None
+        place = error.place if isinstance(error, Refusal) else None
+        span = place if isinstance(place, Span) else self.host_place(error.__traceback__, node)[0]
+        later, found = copy.deepcopy(node), False
+        for argument in parameters(later):
+            if argument.annotation is not None and not isinstance(argument.annotation, ast.Constant):
+                found = found or self.text.span(argument.annotation).covers(span)
+                quoted = ast.Constant(ast.unparse(argument.annotation))
+                argument.annotation = ast.copy_location(quoted, argument.annotation)
+        return later if found else None
 
     def _compile(self, node: ast.stmt, shown: bool, compiler: Callable[..., Any]) -> Any:
         """The code of a statement; None after a mistake that Python finds only when it compiles, which is reported."""
@@ -314,11 +339,17 @@ def build_function(function: Any, kernel_factory: KernelFactory, limits: Limits,
         frame = _defining_frame(function)
         seen = dict(frame.f_locals) if frame is not None and frame.f_locals is not frame.f_globals else {}
 
-        def evaluate(annotation: str) -> Any:
+        def evaluate(annotation: str | types.CodeType) -> Any:
             """A postponed annotation; it may name variables of the defining function that no code uses."""
-            return eval(
-                annotation, {**outer.module, "__builtins__": dict(outer.builtins), **seen, **_contents(outer.cells)}
-            )
+            names = {**outer.module, "__builtins__": dict(outer.builtins), **seen, **_contents(outer.cells)}
+            try:
+                return eval(annotation, names)
+            except NameError as error:
+                if error.name in outer.skipped:
+                    raise Poisoned from None
+                known = [name for name in names if not name.startswith("__")]
+                refusal = Refusal(undefined(error.name, known, "bind it before the kernel"))
+                raise refusal.with_traceback(error.__traceback__) from None
 
         built = build_kernel(definition, function.__annotations__, outer, evaluate, limits)
         program, found = built.program, built.diagnostics

@@ -16,6 +16,13 @@ class Span:
     end_line: int
     end_column: int
 
+    def covers(self, other: Span) -> bool:
+        """Whether the other range lies in this one."""
+        return (self.line, self.column) <= (other.line, other.column) and (other.end_line, other.end_column) <= (
+            self.end_line,
+            self.end_column,
+        )
+
 
 @dataclass(frozen=True)
 class Text:
