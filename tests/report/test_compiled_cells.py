@@ -57,10 +57,16 @@ def test_no_stage_shows_how_operations_are_encoded(kernel):
 
 
 def test_every_statement_of_the_kernel_is_found_in_every_stage(kernel):
-    """Lines 11 to 18 are the statements; 16 expands to nothing of its own, and 12 may be joined with a loop."""
+    """Lines 11 to 18 are the statements; 16 expands to nothing of its own.
+
+    The loop of line 14 has one turn a thread: once the threads are bound to it, no loop is left.
+    """
+    dealt_out = False
     for stage in kernel.stages[1:]:
+        dealt_out = dealt_out or stage.name == "lower-tile-operations"
         lines = {number for numbers in stage.lines for number in numbers}
-        assert {10, 11, 12, 13, 14, 18} <= lines, stage.name
+        assert {10, 11, 12, 13, 18} <= lines, stage.name
+        assert (14 in lines) != dealt_out, stage.name
         assert lines & {6, 17}, stage.name
 
 
