@@ -59,7 +59,7 @@ def device_loop(walker: Any, node: ast.For, spec: DeviceLoop, loop: Any) -> None
         values = list(values)
     record = _unrolled(walker, node, spec, plans)
     if record is not None:
-        walker.record.stack.append(record.iterations[0] if record.iterations else Turn(""))
+        walker.record.stack.append(turn := record.iterations[0] if record.iterations else Turn(""))
     guard = None
     walker.loops.append(loop)
     try:
@@ -73,7 +73,7 @@ def device_loop(walker: Any, node: ast.For, spec: DeviceLoop, loop: Any) -> None
     finally:
         walker.loops.pop()
         if record is not None:
-            walker.record.stack.pop()
+            walker.record.end(turn)
             for turn in record.iterations:
                 turn.children = record.iterations[0].children
                 turn.first_statement, turn.last_statement = first, builder.count - 1
@@ -119,8 +119,9 @@ def _unrolled(walker: Any, node: ast.For, spec: DeviceLoop, plans: list[Any]) ->
     if any(isinstance(bound, Value) for bound in (start, stop, step)):
         return None
     turns = range(start, stop, step)
-    record = walker.record.enter(Node("unroll", node.lineno, ast.unparse(node.target)))
-    record.iterations = [Turn(str(turn)) for turn in turns[:RECORDED_TURNS]]
+    label = ast.unparse(node.target)
+    record = walker.record.enter(Node("unroll", node.lineno, label))
+    record.iterations = [Turn(str(turn), bound={label: str(turn)}) for turn in turns[:RECORDED_TURNS]]
     return record
 
 

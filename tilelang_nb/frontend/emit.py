@@ -26,7 +26,7 @@ from ..language.promotion import constant, in_ir
 from ..language.values import Buffer, Region, Value
 from ..source import catalogue as say
 from ..source.diagnostic import Message, Refusal
-from ..source.text import Text
+from ..source.text import Span, Text
 from .locate import header_span
 from .scopes import Scope
 
@@ -59,6 +59,7 @@ class Builder:
         self.inline: Any = None  # set by the walk: (macro, args, kwargs, names) -> result
         self.statement_spans: list[Any] = []
         self._spans: dict[ast.AST, Any] = {}
+        self._places: dict[ast.AST, tuple[Any, ...]] = {}
         self._sources: dict[str, Any] = {}
 
     # -- places ----------------------------------------------------------------------------------------------------
@@ -66,17 +67,25 @@ class Builder:
         """Make `node` the place that emitted statements carry."""
         span = self._spans.get(node)
         if span is None:
-            place = header_span(text, node)
-            source = self._sources.get(text.name)
-            if source is None:
-                source = self._sources[text.name] = SourceName(text.name)
-            span = TvmSpan(source, place.line, place.end_line, place.column + 1, place.end_column + 1)
-            self._spans[node] = span
+            place = self._places.get(node)
+            if place is None:
+                place = self._places[node] = self._place(header_span(text, node), text.name)
+            span = self._spans[node] = TvmSpan(*place)
         self.span = span
 
+    def _place(self, span: Span, name: str) -> tuple[Any, ...]:
+        source = self._sources.get(name)
+        if source is None:
+            source = self._sources[name] = SourceName(name)
+        return source, span.line, span.end_line, span.column + 1, span.end_column + 1
+
     def renew_spans(self) -> None:
-        """From now on statements get span objects of their own: the next turn of a compile-time loop begins."""
+        """From now on statements get span objects of their own: the next turn of an expansion begins."""
         self._spans.clear()
+
+    def copy_of(self, span: Any) -> Any:
+        """The same place as a span object of its own."""
+        return TvmSpan(span.source_name, span.line, span.end_line, span.column, span.end_column)
 
     @property
     def count(self) -> int:

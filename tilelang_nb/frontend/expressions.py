@@ -15,6 +15,7 @@ from ..source import catalogue as say
 from ..source.diagnostic import Message, Refusal
 from .locate import MARK
 from .names import INTRINSICS
+from .unroll import targets
 
 HANDLED = frozenset(
     [
@@ -178,9 +179,27 @@ class _Rewriter:
         self.in_lambda -= 1
         return ast.copy_location(ast.Lambda(arguments, body), node)
 
-    def visit_comprehension(self, node: ast.comprehension) -> Any:
-        line = self.constant(node.iter, node.iter.lineno)
-        items = self.intrinsic(node.iter, "items", self.visit(node.iter), line)
+    def visit_GeneratorExp(self, node: ast.GeneratorExp) -> Any:
+        """Lazy: its turns are over when an element is handed out."""
+        made = self.intrinsic(node.elt, "made", self.visit(node.elt))
+        return ast.copy_location(ast.GeneratorExp(made, self.clauses(node)), node)
+
+    def visit_ListComp(self, node: ast.ListComp | ast.SetComp) -> Any:
+        return ast.copy_location(type(node)(self.visit(node.elt), self.clauses(node)), node)
+
+    visit_SetComp = visit_ListComp
+
+    def visit_DictComp(self, node: ast.DictComp) -> Any:
+        parts = self.visit(node.key), self.visit(node.value)
+        return ast.copy_location(ast.DictComp(*parts, self.clauses(node)), node)
+
+    def clauses(self, node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp) -> list[ast.comprehension]:
+        return [self.clause(clause, number == 0) for number, clause in enumerate(node.generators)]
+
+    def clause(self, node: ast.comprehension, first: bool) -> ast.comprehension:
+        facts = node.iter.lineno, targets(node.target), first
+        constants = [self.constant(node.iter, fact) for fact in facts]
+        items = self.intrinsic(node.iter, "items", self.visit(node.iter), *constants)
         tests = [self.intrinsic(test, "filter", self.visit(test)) for test in node.ifs]
         return ast.comprehension(self.visit(node.target), items, tests, node.is_async)
 

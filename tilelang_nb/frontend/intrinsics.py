@@ -18,6 +18,7 @@ from ..source.diagnostic import Refusal
 from .builtin_functions import DescribingText, table
 from .contents import check_guarded_change, check_used_up, watched
 from .macros import Macro
+from .unroll import Clause
 
 PYTHON = {
     "<": operator.lt,
@@ -265,7 +266,7 @@ class Intrinsics:
         text, self._described = DescribingText(text, self._described[0]), []
         return text
 
-    def items(self, iterable: Any, line: int) -> Any:
+    def items(self, iterable: Any, line: int, target: Any, first: bool) -> Any:
         """The iterable of a comprehension; each item is a turn in the expansion record."""
         if isinstance(iterable, DeviceLoop):
             raise Refusal(say.RuntimeComprehensionBound())
@@ -273,7 +274,12 @@ class Intrinsics:
             raise Refusal(say.NotIterable(what=described(iterable), remedy="iterate over `range(n)`"))
         walker = self.walker
         check_used_up(walker, iterable)
-        return walker.record.comprehension(walker.replayed(iterable), line, walker.limits.items)
+        return walker.record.comprehension(walker.replayed(iterable), Clause(line, target, first), walker.limits.items)
+
+    def made(self, element: Any) -> Any:
+        """An element of a generator, which its consumer gets now."""
+        self.walker.record.made()
+        return element
 
     def filter(self, value: Any) -> bool:
         condition = truth(value)

@@ -11,7 +11,7 @@ from tvm import tirx as tir
 
 from ..language.loops import DeviceLoop
 from ..language.operands import described
-from ..language.promotion import constant
+from ..language.promotion import constant, is_integer
 from ..language.values import Buffer, Region, Value, is_device
 from ..source import catalogue as say
 from ..source.diagnostic import Note, Poisoned, Refusal
@@ -24,7 +24,7 @@ from .locate import exception_text, frames, line_span
 from .merge import is_parallel, merge_loop
 from .names import bound_names
 from .scopes import Scope
-from .unroll import Node
+from .unroll import Node, named, targets
 
 KINDS_TO_LEAVE = ("serial", "unroll", "while", "persistent")
 KINDS_TO_CONTINUE = (*KINDS_TO_LEAVE, "parallel", "grid")
@@ -56,7 +56,7 @@ def for_statement(walker: Any, node: ast.For) -> None:
         device_loop(walker, node, iterable, loop)
     elif is_device(iterable) or isinstance(iterable, (int, float)) or not _is_iterable(iterable):
         what = described(iterable) if is_device(iterable) else f"a Python {type(iterable).__name__}"
-        raise Refusal(say.NotIterable(what=what, remedy=_loop_instead(node.iter, iterable)), node.iter)
+        raise Refusal(_not_iterable(what, node.iter, iterable), node.iter)
     else:
         expand(walker, node, iterable)
 
@@ -65,14 +65,18 @@ def _is_iterable(value: Any) -> bool:
     return hasattr(type(value), "__iter__") or hasattr(type(value), "__getitem__")
 
 
-def _loop_instead(node: ast.expr, value: Any) -> str:
-    """The loop that someone who iterates over `value` means."""
+def _not_iterable(what: str, node: ast.expr, value: Any) -> say.NotIterable:
+    """TL111 with the loop that someone who iterates over `value` means."""
     if isinstance(value, Region):
-        return f"loop over its indices: `for i in range({value.shape[0]})`"
+        return say.NotIterable(what=what, remedy=f"loop over its indices: `for i in range({value.shape[0]})`")
     written = ast.unparse(node)
     if isinstance(value, Buffer) and isinstance(node, ast.Name):
-        written = f"{written}.shape[0]"
-    return f"write `range({written})`"
+        remedy = f"loop over its indices, `for i in range({written}.shape[0])`, and read `{written}[i]`"
+        element = written if len(value.shape) == 1 else ""
+        return say.NotIterable(what=what, remedy=remedy, extent=f"{written}.shape[0]", element=element)
+    if isinstance(value, Value) and is_integer(value.dtype) or type(value) is int:
+        return say.NotIterable(what=what, remedy=f"write `range({written})`", extent=written)
+    return say.NotIterable(what=what, remedy="iterate over `range(n)`, or over a list")
 
 
 # -- compile-time loops ------------------------------------------------------------------------------------------------
@@ -81,7 +85,7 @@ def expand(walker: Any, node: ast.For, iterable: Any) -> None:
     record = walker.record.enter(Node("for", node.lineno, ast.unparse(node.target)))
     loop = Loop("compile-time", node, walker.scope)
     walker.loops.append(loop)
-    stack, builder, frame = walker.record.stack, walker.builder, walker.frame
+    builder, frame, names = walker.builder, walker.frame, targets(node.target)
     outside, limit = frame.turns, walker.limits.items
     walker.locate(node.iter, check_used_up, walker, iterable)
     items = walker.locate(node.iter, iter, walker.replayed(iterable))
@@ -94,11 +98,8 @@ def expand(walker: Any, node: ast.For, iterable: Any) -> None:
                 return
             if number == limit:
                 raise Refusal(say.EndlessIterable(limit=f"{limit:,}"), node)
-            turn = walker.record.turn(record, item)
-            stack.append(turn)
-            turn.first_statement = builder.count
+            turn = walker.record.turn(record, item, named(names, item))
             frame.turns = (*outside, number)
-            builder.renew_spans()
             builder.at(node, frame.text)
             try:
                 box, item = [item], None
@@ -108,8 +109,7 @@ def expand(walker: Any, node: ast.For, iterable: Any) -> None:
                 if isinstance(leaving.statement, ast.Break):
                     return
             finally:
-                stack.pop()
-                turn.last_statement = builder.count - 1
+                walker.record.end(turn)
             if walker.scope.terminated:
                 return
             number += 1

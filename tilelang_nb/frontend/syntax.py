@@ -72,34 +72,35 @@ def walk_statement(walker: Any, node: ast.stmt) -> None:
     walker.frame.calls = 0
     walker.builder.at(node, walker.frame.text)
     walker.builder.hint = None
-    depth, scope = len(walker.builder.frames), walker.scope
+    depth, scope, turn = len(walker.builder.frames), walker.scope, walker.record.stack[-1]
     try:
         handler = HANDLERS.get(type(node))
         if handler is None:
             raise Refusal(REFUSALS[type(node).__name__](node), node)
         handler(walker, node)
     except Poisoned:
-        recover(walker, depth, scope)
+        recover(walker, depth, scope, turn)
         walker.complete = False
         walker.poison(node)
     except Refusal as refusal:
-        recover(walker, depth, scope)
+        recover(walker, depth, scope, turn)
         walker.report(refusal, node)
         walker.poison(node)
     except (ReturnValue, Leave, KeyboardInterrupt):
         raise
     except RecursionError:
-        recover(walker, depth, scope)
+        recover(walker, depth, scope, turn)
         walker.report(Refusal(too_deep("the kernel"), node), node)
         walker.poison(node)
     except BaseException as error:
-        recover(walker, depth, scope)
+        recover(walker, depth, scope, turn)
         walker.report(walker.python_exception(error), node)
         walker.poison(node)
 
 
-def recover(walker: Any, depth: int, scope: Any) -> None:
-    """Leave the scopes that a failed statement left open."""
+def recover(walker: Any, depth: int, scope: Any, turn: Any) -> None:
+    """Leave the scopes and turns that a failed statement left open."""
+    walker.record.back_to(turn)
     while walker.scope is not scope:
         walker.close()
     walker.builder.drop_frames(depth)

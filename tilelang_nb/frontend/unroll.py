@@ -1,16 +1,19 @@
 """The record of compile-time expansion: a tree of loops, comprehensions and macro calls with one turn per expansion.
 
 A turn knows the numbers of the first and last statement that were emitted for it; `TileProgram.statement_spans` leads
-from a number to the span that the statement carries through lowering.
+from a number to the span that the statement carries through lowering.  Every turn's statements carry span objects of
+their own: passes keep the object, so a printed line leads back to one turn, although all turns stand on one line.
 """
 
 from __future__ import annotations
 
+import ast
 import reprlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
+from ..language.values import Value
 from ..source import catalogue as say
 from ..source.diagnostic import Refusal
 
@@ -19,12 +22,28 @@ NodeKind = Literal["kernel", "for", "comprehension", "macro", "unroll"]
 
 @dataclass
 class Turn:
-    """One expansion.  Statements are numbered from 0; last_statement < first_statement where none was emitted."""
+    """One expansion.  Statements are numbered from 0; last_statement < first_statement where none was emitted.
 
-    value: str
+    item: the item of a loop; bound: the names that the turn binds, and what they hold.  Both as text, or as the
+    expression of a device value, which is printed when asked for.
+    """
+
+    item: Any
     children: list[Node] = field(default_factory=list)
     first_statement: int = 0
     last_statement: int = -1
+    bound: dict[str, Any] = field(default_factory=dict)
+    outer: Turn | None = None  # of a comprehension with several `for`: the turn of the one before
+
+    @property
+    def value(self) -> str:
+        """The item in at most 60 characters."""
+        return _text(self.item)
+
+    @property
+    def names(self) -> dict[str, str]:
+        """What the names hold that the turn binds: loop targets, parameters of a macro."""
+        return {name: _text(held) for name, held in self.bound.items()}
 
 
 @dataclass
@@ -41,10 +60,19 @@ class Node:
     iterations: list[Turn] = field(default_factory=list)
 
 
+class Clause(NamedTuple):
+    """One `for` of a comprehension.  target: a name, a nested tuple of names, or None; first: it stands first."""
+
+    line: int
+    target: Any
+    first: bool
+
+
 class Record:
     """The tree while it grows: `stack` holds the turns at work, innermost last."""
 
-    def __init__(self, line: int, label: str):
+    def __init__(self, line: int, label: str, builder: Any):
+        self.builder = builder
         self.root = Node("kernel", line, label, line, [Turn("")])
         self.stack = [self.root.iterations[0]]
 
@@ -52,19 +80,99 @@ class Record:
         self.stack[-1].children.append(node)
         return node
 
-    def turn(self, node: Node, value: Any) -> Turn:
-        turn = Turn(shown(value))
+    def turn(self, node: Node, item: Any, bound: dict[str, Any]) -> Turn:
+        """Begin a turn: what is emitted and entered until `end` belongs to it."""
+        turn = Turn(_recorded(item), [], self.builder.count, -1, bound)
         node.iterations.append(turn)
+        self.stack.append(turn)
+        self.builder.renew_spans()
         return turn
 
-    def comprehension(self, iterable: Iterable[Any], line: int, limit: int) -> Iterator[Any]:
-        """The items of a comprehension or generator, each recorded as it is taken."""
-        node = self.enter(Node("comprehension", line))
+    def end(self, turn: Turn) -> None:
+        """End a turn and those within it; one that has ended already stays as it is."""
+        stack = self.stack
+        for at in range(len(stack) - 1, 0, -1):
+            if stack[at] is turn:
+                last = self.builder.count - 1
+                for ended in stack[at:]:
+                    ended.last_statement = last
+                del stack[at:]
+                self.builder.renew_spans()  # a recursive macro goes on in statements that the inner call had too
+                return
+
+    def back_to(self, turn: Turn) -> None:
+        """End the turns within one, which failed."""
+        while self.stack[-1] is not turn and len(self.stack) > 1:
+            self.end(self.stack[-1])
+
+    def comprehension(self, iterable: Iterable[Any], clause: Clause, limit: int) -> Iterator[Any]:
+        """The items of a comprehension or generator, each recorded as it is taken; its turn lasts to the next one."""
+        outer = None if clause.first else self.stack[-1]
+        node = self.enter(Node("comprehension", clause.line))
+        builder = self.builder
         for number, item in enumerate(iterable):
             if number >= limit:
                 raise Refusal(say.EndlessIterable(limit=f"{limit:,}"))
-            node.iterations.append(Turn(shown(item)))
-            yield item
+            span = builder.span
+            turn = self.turn(node, item, named(clause.target, item))
+            turn.outer = outer
+            builder.span = own = builder.copy_of(span)
+            try:
+                yield item
+            finally:
+                self.end(turn)
+                if builder.span is own:
+                    builder.span = span
+
+    def made(self) -> None:
+        """An element of a generator is done: what its consumer emits belongs to no turn of the generator."""
+        turn: Turn | None = self.stack[-1]
+        while turn is not None:
+            outer = turn.outer
+            self.end(turn)
+            turn = outer
+
+
+def targets(node: ast.expr) -> Any:
+    """The names of a target: one name, a tuple of such, a set of one for a starred one; None for other places.
+
+    All of them may stand in a constant of compiled code.
+    """
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, (ast.Tuple, ast.List)):
+        return tuple([targets(part) for part in node.elts])
+    if isinstance(node, ast.Starred):
+        return frozenset([targets(node.value)])
+    return None
+
+
+def named(target: Any, item: Any) -> dict[str, Any]:
+    """What the names of a target hold when an item is bound to it; those of iterators, which cannot be read twice, are
+    left out.
+    """
+    if isinstance(target, str):
+        return {target: _recorded(item)}
+    found: dict[str, Any] = {}
+    if isinstance(target, tuple) and type(item) in (tuple, list):
+        items = list(item)
+        for at, part in enumerate(target):
+            if isinstance(part, frozenset):
+                end = len(items) - (len(target) - at - 1)
+                items[at:end] = [items[at:end]]
+                found |= named(*part, items[at])
+            elif at < len(items):
+                found |= named(part, items[at])
+    return found
+
+
+def _recorded(value: Any) -> Any:
+    """Text, or the expression of a device value: printing it costs more than all the rest of a turn."""
+    return value.expr if type(value) is Value else shown(value)
+
+
+def _text(held: Any) -> str:
+    return held if isinstance(held, str) else _cut(str(held))
 
 
 _short = reprlib.Repr()
@@ -80,6 +188,10 @@ def shown(value: Any) -> str:
             text = _short.repr(value)
         except Exception:  # a class of the user whose repr fails
             text = f"<{type(value).__name__}>"
+    return _cut(text)
+
+
+def _cut(text: str) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 

@@ -29,7 +29,7 @@ from .names import INTRINSICS, Frame, Hidden, Mutable, Outer, Plain, Site
 from .restarts import Shared, items_of
 from .scopes import Scope, ScopeKind
 from .syntax import walk_statement
-from .unroll import Node, Record
+from .unroll import Node, Record, named
 
 
 class Walker(Bindings):
@@ -47,7 +47,7 @@ class Walker(Bindings):
         self.scope = Scope("kernel", definition.node, None)
         self.builder = Builder(definition.text, self.scope, self.warn)
         self.builder.inline = self.inline
-        self.record = Record(definition.node.lineno, definition.node.name)
+        self.record = Record(definition.node.lineno, definition.node.name, self.builder)
         self.intrinsics = Intrinsics(self)
         self.loops: list[Any] = []
         self.calls: list[tuple[Text, ast.AST]] = []
@@ -297,11 +297,9 @@ class Walker(Bindings):
         )
         caller.calls += 1
         node = self.record.enter(Node("macro", self.line, macro.__name__, definition.node.lineno))
-        turn = self.record.turn(node, "")
-        turn.first_statement = self.builder.count
+        turn = self.record.turn(node, "", named(tuple(arguments), list(arguments.values())))
         place = (macro.__name__, self.line, statement.col_offset, caller.calls, caller.turns)  # type: ignore[attr-defined]
         self.calls.append((caller.text, statement))
-        self.record.stack.append(turn)
         self.loops = []
         before, result = len(self.found), None
         try:
@@ -312,8 +310,7 @@ class Walker(Bindings):
             result = returned.value
         finally:
             self.calls.pop()
-            self.record.stack.pop()
-            turn.last_statement = self.builder.count - 1
+            self.record.end(turn)
             self.frame, self.loops, self.statement = caller, loops, statement
             self.builder.span, self.builder.hint = span, hint
         if result is None and len(self.found) > before and self.errors:

@@ -58,7 +58,7 @@ def _with_spans(
     text: str, whole: Span | None, marked: list[Any], ordered: dict[type, Iterator[Any]]
 ) -> Iterator[PrintedLine]:
     above: Any = None  # the mark of a compound statement stands alone on the line above it
-    branches: dict[int, Span | None] = {}  # indentation of an `if` -> its place, for its `else`
+    branches: dict[int, Any] = {}  # indentation of an `if` -> its node, for its `else`
     before_body = True
     for line in _shown(text):
         mark = MARK.search(line)
@@ -74,15 +74,15 @@ def _with_spans(
             node = next(ordered[tir.AttrStmt], None)
         elif node is None and words in ("break", "continue"):
             node = next(ordered[tir.Break if words == "break" else tir.Continue], None)
+        if node is None and words == "else:":
+            node = branches.get(indent)
+        if words.startswith("if "):
+            branches[indent] = node
         span = source_span(node.span) if node is not None else None
         if node is not None:
             before_body = False
         elif before_body and words:
             span = whole
-        elif words == "else:":
-            span = branches.get(indent)
-        if words.startswith("if "):
-            branches[indent] = span
         yield PrintedLine(line, span, node.span if node is not None else None)
 
 

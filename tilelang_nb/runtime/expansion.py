@@ -4,7 +4,8 @@ stage.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,16 +13,41 @@ from typing import Any
 StatementsOf = Callable[[str], "list[int | None]"]
 
 
+class PrintedStatements:
+    """Which lines of a stage's text come from which statements; every stage is asked once."""
+
+    def __init__(self, statements_of: StatementsOf):
+        self._statements_of = statements_of
+        self._sorted: dict[str, tuple[list[int], list[int]]] = {}
+
+    def lines(self, stage: str, intervals: list[tuple[int, int]]) -> tuple[int, ...]:
+        """Numbers, from 1, of the lines that come from the statements of the intervals (ends included)."""
+        if stage not in self._sorted:
+            found = [(number, line) for line, number in enumerate(self._statements_of(stage), 1) if number is not None]
+            found.sort()
+            self._sorted[stage] = [number for number, _ in found], [line for _, line in found]
+        statements, lines = self._sorted[stage]
+        chosen: set[int] = set()
+        for first, last in intervals:
+            chosen.update(lines[bisect_left(statements, first) : bisect_right(statements, last)])
+        return tuple(sorted(chosen))
+
+
 @dataclass(frozen=True)
 class ExpansionTurn:
     """One expansion of a body.  value: the item, as text."""
 
     turn: Any
-    statements_of: StatementsOf
+    printed: PrintedStatements
 
     @property
     def value(self) -> str:
         return self.turn.value
+
+    @property
+    def names(self) -> dict[str, str]:
+        """The names that the turn binds, and what they hold, as text: loop targets, the parameters of a macro."""
+        return self.turn.names
 
     @property
     def first_statement(self) -> int:
@@ -36,17 +62,28 @@ class ExpansionTurn:
     @property
     def children(self) -> tuple[ExpansionNode, ...]:
         """The loops, comprehensions and macro calls expanded within this turn."""
-        return tuple(ExpansionNode(child, self.statements_of) for child in self.turn.children)
+        return tuple(ExpansionNode(child, self.printed) for child in self.turn.children)
 
     def lines(self, stage: str) -> tuple[int, ...]:
         """Numbers, from 1, of the lines of a stage's text that come from this turn.  KeyError: there is no such
         stage.
         """
-        own = range(self.first_statement, self.last_statement + 1)
-        return tuple(line for line, statement in enumerate(self.statements_of(stage), 1) if statement in own)
+        return self.printed.lines(stage, list(_intervals(self.turn)))
 
     def __repr__(self) -> str:
         return f"<turn {self.value or '-'}: {len(self.turn.children)} nested>"
+
+
+def _intervals(turn: Any) -> Iterator[tuple[int, int]]:
+    """The statements of a turn; those of a generator's inner `for` may come later than its own, as they are asked
+    for.
+    """
+    yield turn.first_statement, turn.last_statement
+    for child in turn.children:
+        if child.kind == "comprehension":
+            for inner in child.iterations:
+                if inner.last_statement > turn.last_statement:
+                    yield from _intervals(inner)
 
 
 @dataclass(frozen=True)
@@ -58,7 +95,7 @@ class ExpansionNode:
     """
 
     node: Any
-    statements_of: StatementsOf
+    printed: PrintedStatements
 
     @property
     def kind(self) -> str:
@@ -79,7 +116,11 @@ class ExpansionNode:
     @property
     def iterations(self) -> tuple[ExpansionTurn, ...]:
         """The turns, in order."""
-        return tuple(ExpansionTurn(turn, self.statements_of) for turn in self.node.iterations)
+        return tuple(ExpansionTurn(turn, self.printed) for turn in self.node.iterations)
+
+    def lines(self, stage: str) -> tuple[int, ...]:
+        """The lines of all its turns together."""
+        return tuple(sorted({line for turn in self.iterations for line in turn.lines(stage)}))
 
     def __repr__(self) -> str:
         count = len(self.node.iterations)

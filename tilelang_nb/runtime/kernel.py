@@ -17,7 +17,7 @@ from .arguments import bind
 from .build import Build
 from .cache import build_of
 from .errors import CompileError, LaunchError
-from .expansion import ExpansionNode
+from .expansion import ExpansionNode, PrintedStatements
 from .host_arrays import as_callers_kind
 from .internal import internal_error
 from .simulate import Outcome, simulate
@@ -77,6 +77,7 @@ class Kernel:
         self._diagnostics = tuple(diagnostics)
         self._build: Build | None = None
         self._stages: tuple[Stage, ...] | None = None
+        self._unroll: ExpansionNode | None = None
         self._outcome = Outcome()
 
     # -- compiling
@@ -237,7 +238,9 @@ class Kernel:
         """The root of the record of compile-time expansion."""
         if self.program is None:
             raise CompileError(self._diagnostics, self.text)
-        return ExpansionNode(self.expansion, self._statements_of)
+        if self._unroll is None:
+            self._unroll = ExpansionNode(self.expansion, PrintedStatements(self._statements_of))
+        return self._unroll
 
     def _statements_of(self, stage: str) -> list[int | None]:
         """For each line of a stage's text, the number of the statement that it comes from."""
