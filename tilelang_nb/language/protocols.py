@@ -6,6 +6,7 @@ The front end finds the place.
 from __future__ import annotations
 
 import dis
+import importlib
 import sys
 from collections.abc import Callable
 from types import FrameType
@@ -32,6 +33,51 @@ def _needed(what: str, remedy: str) -> Callable[..., Any]:
     return refuse(lambda self: say.ValueNeededWhileBuilding(what=what, remedy=remedy))
 
 
+_ARITHMETIC = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "lshift", "rshift", "and", "or", "xor")
+_COMPARISONS = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}  # each with its reflection
+# Python's names of the operators that NumPy spells out.
+_OPERATOR_OF_NUMPY = {
+    "subtract": "sub",
+    "multiply": "mul",
+    "divide": "truediv",
+    "true_divide": "truediv",
+    "floor_divide": "floordiv",
+    "remainder": "mod",
+    "power": "pow",
+    "left_shift": "lshift",
+    "right_shift": "rshift",
+    "bitwise_and": "and",
+    "bitwise_or": "or",
+    "bitwise_xor": "xor",
+    "less": "lt",
+    "less_equal": "le",
+    "greater": "gt",
+    "greater_equal": "ge",
+    "equal": "eq",
+    "not_equal": "ne",
+}
+# NumPy's names of functions that the language calls otherwise; most have the same name in both.
+_OF_NUMPY = {
+    "maximum": "max",
+    "minimum": "min",
+    "absolute": "abs",
+    "fabs": "abs",
+    "arcsin": "asin",
+    "arccos": "acos",
+    "arctan": "atan",
+    "arctan2": "atan2",
+    "rint": "nearbyint",
+}
+
+
+def _numpy_function(name: str) -> Message:
+    """TL128 for a NumPy function of a device value, with the function of the language that computes it."""
+    ours = _OF_NUMPY.get(name, name)
+    known = ours in importlib.import_module(__package__).__all__
+    remedy = f"use `T.{ours}`" if known else "use functions of `T`"
+    return say.ValueNeededWhileBuilding(what=f"`np.{name}` of a device value", remedy=remedy)
+
+
 class KnownAtLaunch:
     """A base for what has no value while a kernel is built."""
 
@@ -50,6 +96,23 @@ class KnownAtLaunch:
     __iter__ = refuse(lambda self: say.NotIterable(what="a device value", remedy="iterate over `range(n)`"))
     __len__ = refuse(lambda self: say.LenOfBuffer(what="a device value", remedy="`buffer.shape[dim]`"))
     __matmul__ = __rmatmul__ = __imatmul__ = refuse(lambda self: say.MatrixMultiplyOperator())
+
+    def __array_ufunc__(self, function: Any, method: str, *operands: Any, **options: Any) -> Any:
+        """NumPy's operators hand over to ours, `np.float32(2) * x`; its functions have no device form."""
+        name = _OPERATOR_OF_NUMPY.get(function.__name__, function.__name__)
+        if method != "__call__" or options or name not in (*_ARITHMETIC, *_COMPARISONS):
+            raise Refusal(
+                _numpy_function(function.__name__ if method == "__call__" else f"{function.__name__}.{method}")
+            )
+        left, right = operands
+        if isinstance(left, KnownAtLaunch):
+            found = getattr(left, f"__{name}__")(right)
+        else:
+            found = getattr(right, f"__{_COMPARISONS.get(name, f'r{name}')}__")(left)
+        if found is NotImplemented:
+            what, remedy = "an array meets a device value", "pass the array as a buffer, or index it with a constant"
+            raise Refusal(say.ValueNeededWhileBuilding(what=what, remedy=remedy))
+        return found
 
     def __index__(self) -> int:
         if _subscripts(sys._getframe(1)):
@@ -70,6 +133,19 @@ class KnownAtLaunch:
         found = np.empty((), object)
         found[()] = self
         return found
+
+
+class IndexedOnly:
+    """A base for tiles: a kernel computes with elements, so arithmetic on the whole lacks its indices.
+
+    lacks_indices: gives the message.
+    """
+
+    lacks_indices: Callable[..., Message]
+
+
+for _name in (*_ARITHMETIC, *(f"r{_name}" for _name in _ARITHMETIC), "neg", "pos", "abs", "lt", "le", "gt", "ge"):
+    setattr(IndexedOnly, f"__{_name}__", refuse(lambda self: self.lacks_indices()))
 
 
 def _instruction(frame: FrameType) -> str:

@@ -23,7 +23,7 @@ from tvm.sym import Analyzer
 from ..source import catalogue as say
 from ..source.diagnostic import Message, Refusal
 from .promotion import as_type, cast, constant, in_ir, is_float, is_integer, join_operands
-from .protocols import KnownAtLaunch, refuse
+from .protocols import IndexedOnly, KnownAtLaunch, refuse
 
 
 class Builder(Protocol):
@@ -86,7 +86,6 @@ class Value(KnownAtLaunch):
     """
 
     __slots__ = ("__weakref__", "depth", "dtype", "expr", "origin", "reads", "scope")
-    __array_ufunc__ = None  # NumPy's operators hand over to ours
 
     def __init__(self, expr: Any, dtype: str, scope: Any = None, reads: bool = False, origin: Any = None):
         self.expr, self.dtype, self.scope, self.reads, self.origin = expr, dtype, scope, reads, origin
@@ -271,7 +270,7 @@ def simplified(value: Any) -> Any:
     return value
 
 
-class Buffer:
+class Buffer(IndexedOnly):
     """A handle of device memory; identity is Python's, contents are the device's.
 
     shape: ints and integer Values.  memory: the scope string ("global", "shared.dyn", "local.fragment", "local",
@@ -322,6 +321,12 @@ class Buffer:
         load = tir.BufferLoad(self.var, [self.index_expr(i) for i in places])
         return Value(load, self.dtype, scope, True, (self, places))
 
+    def lacks_indices(self, given: int = 0) -> Message:
+        """TL201, with so many indices given."""
+        rank = len(self.shape)
+        example = f"{self.name}[{', '.join('ijklmnop'[at % 8] for at in range(rank))}]"
+        return say.WrongNumberOfIndices(self.name, str(rank), str(self.shape), str(given), example)
+
     def __setitem__(self, index: Any, value: Any) -> None:
         builder().store(self, self.indices(index), value)
 
@@ -344,15 +349,7 @@ class Buffer:
             at = next(at for at, i in enumerate(index) if i is Ellipsis)
             index = (*index[:at], *[slice(None)] * (len(self.shape) - len(index) + 1), *index[at + 1 :])
         if len(index) != len(self.shape):
-            raise Refusal(
-                say.WrongNumberOfIndices(
-                    buffer=self.name,
-                    rank=str(len(self.shape)),
-                    shape=str(self.shape),
-                    given=str(len(index)),
-                    example=f"{self.name}[{', '.join('ijklmnop'[at % 8] for at in range(len(self.shape)))}]",
-                )
-            )
+            raise Refusal(self.lacks_indices(len(index)))
         return tuple([self._normal(i, extent) for i, extent in zip(index, self.shape)])
 
     def _normal(self, index: Any, extent: Any) -> Any:
@@ -414,7 +411,7 @@ class Buffer:
         return extent + bound if bound < 0 else bound
 
 
-class Region:
+class Region(IndexedOnly):
     """`buffer[i:j, k]`: begin and extent per dimension of the buffer; `axes` are the dimensions that were sliced."""
 
     def __init__(self, buffer: Buffer, index: tuple[Any, ...]):
@@ -443,6 +440,10 @@ class Region:
     @property
     def memory(self) -> str:
         return self.buffer.memory
+
+    def lacks_indices(self) -> Message:
+        """TL201: slices are no indices."""
+        return self.buffer.lacks_indices(len(self.begin) - len(self.axes))
 
     def inner(self, index: Any) -> tuple[Any, ...]:
         """An index into this region as an index into its buffer."""
