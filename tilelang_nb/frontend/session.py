@@ -10,9 +10,7 @@ import __future__ as future
 import ast
 import builtins
 import copy
-import io
 import sys
-import tokenize
 import types
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -22,6 +20,7 @@ from ..language import entry
 from ..source import catalogue as say
 from ..source.diagnostic import Diagnostic, Note, Poisoned, Refusal
 from ..source.providers import provided
+from ..source.syntax_tree import parse
 from ..source.text import Span, Text
 from .build import build_kernel
 from .definitions import SESSION, Definition, Definitions, definition_of, register_code, session_of
@@ -102,13 +101,7 @@ class Session:
     def parse(self) -> ast.Module | None:
         """The syntax tree; None after a syntax error, which is reported."""
         try:
-            try:
-                return ast.parse(self.text.padded)
-            except SyntaxError:
-                spelt = _with_assert_operations(self.text.padded)
-                if spelt == self.text.padded:
-                    raise
-                return ast.parse(spelt)
+            return parse(self.text)
         except SyntaxError as error:
             self.report(self._syntax_mistake(error))
         except (RecursionError, MemoryError):  # Python does not say where: show the longest line
@@ -270,25 +263,10 @@ def _compiler(tree: ast.Module) -> Callable[..., Any]:
     return compile_host
 
 
-def _with_assert_operations(source: str) -> str:
-    """`T.assert(` read as `T.Assert(`: a keyword is no attribute name, and the width stays."""
-    lines = source.splitlines(keepends=True)
-    before: Any = None
-    try:
-        for token in tokenize.generate_tokens(io.StringIO(source).readline):
-            if token.string == "assert" and before is not None and before.string == ".":
-                row, column = token.start
-                lines[row - 1] = lines[row - 1][:column] + "Assert" + lines[row - 1][column + 6 :]
-            before = token
-    except (tokenize.TokenError, SyntaxError, IndentationError):
-        pass  # what was found up to there; the parser says the rest
-    return "".join(lines)
-
-
 def _at_line(diagnostic: Diagnostic, span: Span) -> Diagnostic:
     """A diagnostic that an exception of host code carried: placed at the host line if it has no place of its own."""
     if diagnostic.span is None:
-        return replace(diagnostic, span=span)
+        return replace(diagnostic, span=span, said=None)
     return replace(diagnostic, notes=(*diagnostic.notes, Note(f"used in line {span.line}", span)))
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from ..language.promotion import Kind
@@ -139,6 +140,8 @@ class Walker(Bindings):
                 place = line_span(caller, line) if caller is home else None
                 notes.append(Note(f"called from line {line}" + ("" if caller is home else f" of {caller.name}"), place))
         diagnostic = refusal.message.at(span, tuple(notes), refusal.fixes)
+        if text is not home:
+            diagnostic = replace(diagnostic, said=None)
         self.found.setdefault(diagnostic.key, diagnostic)
 
     def warn(self, message: Message) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..frontend.session import Session
+from ..source.cures import with_fixes
 from ..source.diagnostic import Diagnostic, Refusal
 from ..source.text import Text
 from . import views
@@ -130,7 +131,7 @@ def compile_cell(
     return Compilation(
         cell,
         wanted,
-        tuple(sorted(_once(found), key=lambda diagnostic: diagnostic.order)),
+        with_fixes(sorted(_once(found), key=lambda diagnostic: diagnostic.order), cell),
         names,
         _by_name(make.kernels, names),
         getattr(session, "result", None),

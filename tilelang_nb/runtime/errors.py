@@ -6,6 +6,7 @@ import linecache
 from pathlib import Path
 from types import TracebackType
 
+from ..source.cures import with_fixes
 from ..source.diagnostic import Diagnostic
 from ..source.providers import provided
 from ..source.render import render
@@ -18,7 +19,8 @@ class CompileError(Exception):
     """A kernel that did not compile was used.  diagnostics: what is wrong with it, sorted."""
 
     def __init__(self, diagnostics: tuple[Diagnostic, ...], text: Text | None = None):
-        self.diagnostics, self.text = tuple(diagnostics), text
+        self.text = text
+        self.diagnostics = with_fixes(diagnostics, text) if text is not None else tuple(diagnostics)
         super().__init__("\n" + render(text or Text(""), self.diagnostics))
 
     def _render_traceback_(self) -> list[str]:

@@ -1,0 +1,77 @@
+"""Misspelt words: names, operations, keywords, texts such as dtypes; and a colon that is not there."""
+
+from __future__ import annotations
+
+import ast
+import io
+import tokenize
+from collections.abc import Iterator
+
+from .. import catalogue as say
+from ..diagnostic import Fix
+from ..syntax_tree import Places
+from ..text import Span, Text
+from .reading import inserted, replaced, the
+
+
+def name(message: say.UndefinedName, span: Span, at: Places) -> Iterator[Fix]:
+    """The nearest name that is bound."""
+    node = the(at, span, ast.Name, lambda node: node.id == message.name)
+    if node is not None and message.near:
+        yield replaced(f"write `{message.near}`", at, node, message.near)
+
+
+def operation(message: say.UnknownOperation, span: Span, at: Places) -> Iterator[Fix]:
+    """The nearest attribute that there is."""
+    node = the(at, span, ast.Attribute, lambda node: node.attr == message.name)
+    if node is not None and message.near:
+        place = at.spans[node]
+        word = Span(place.end_line, place.end_column - len(message.name), place.end_line, place.end_column)
+        if at.text.slice(word) == message.name:
+            yield Fix(f"write `{message.near}`", word, message.near)
+
+
+def argument(message: say.BadArgument, span: Span, at: Places) -> Iterator[Fix]:
+    """The nearest keyword, or the nearest text that an argument takes."""
+    if not message.near:
+        return
+    keyword = the(at, span, ast.keyword, lambda node: node.arg == message.word)
+    if keyword is not None:
+        place = at.spans[keyword]
+        word = Span(place.line, place.column, place.line, place.column + len(message.word))
+        yield Fix(f"write `{message.near}`", word, message.near)
+    else:
+        yield from _text(message.word, message.near, span, at)
+
+
+def dtype(message: say.DtypeMismatch, span: Span, at: Places) -> Iterator[Fix]:
+    """The nearest dtype."""
+    if message.near:
+        yield from _text(message.word, message.near, span, at)
+
+
+def _text(word: str, near: str, span: Span, at: Places) -> Iterator[Fix]:
+    """A literal text, whose quotes stay."""
+    node = the(at, span, ast.Constant, lambda node: node.value == word)
+    if node is not None and at.written(node)[1:-1] == word:
+        quote = at.written(node)[0]
+        yield replaced(f"write `{near}`", at, node, f"{quote}{near}{quote}")
+
+
+def colon(message: say.SyntaxMistake, span: Span, text: Text) -> Iterator[Fix]:
+    """`:` behind the last word before the place where Python misses it."""
+    if message.problem != "expected ':'":
+        return
+    line = text.line(span.line)
+    column = 0
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(line.lstrip()).readline):
+            stop = token.end[1] + len(line) - len(line.lstrip())
+            if token.type in (tokenize.COMMENT, tokenize.NEWLINE, tokenize.ENDMARKER) or stop > span.column + 1:
+                break
+            if stop <= span.column:
+                column = stop
+    except (tokenize.TokenError, SyntaxError):
+        pass  # the line does not end in itself; what was read up to there is enough
+    if column:
+        yield inserted("add the `:`", span.line, column, ":")
