@@ -6,6 +6,7 @@ import pytest
 
 import tilelang_nb.language as T
 from tilelang_nb.language.values import Value
+from tilelang_nb.source.diagnostic import Refusal
 
 
 def box(operand):
@@ -200,3 +201,25 @@ def test_an_element_that_is_an_origin_is_read_nowhere(kernel):
     assert isinstance(value, Value)
     T.copy(value, kernel.buffer("s", (8,), memory="shared.dyn"))
     assert len(kernel.statements) == 1
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "advice"),
+    [
+        ((64, 64), (32, 32), "`x[0, 0]`"),
+        ((32, 32), (64, 64), "`y[0, 0]`"),
+        ((4, 32), (32,), "`x[0, 0]`"),
+        ((32, 16), (16, 32), "make the shapes equal"),
+        ((16, 32), (64,), "make the shapes equal"),
+    ],
+)
+def test_an_origin_is_advised_only_in_a_buffer_that_holds_the_other(kernel, source, target, advice):
+    with pytest.raises(Refusal) as refused:
+        T.copy(kernel.buffer("x", source), kernel.buffer("y", target))
+    assert refused.value.message.remedy.endswith(advice)
+
+
+def test_a_tile_may_hang_over_the_edge_of_a_global_buffer(kernel):
+    with pytest.raises(Refusal) as refused:
+        T.copy(kernel.buffer("x", (20,)), kernel.buffer("s", (32,), memory="shared.dyn"))
+    assert refused.value.message.remedy.endswith("`x[0]`")

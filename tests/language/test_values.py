@@ -10,6 +10,7 @@ import pytest
 import tilelang_nb
 
 CELL = """
+import math
 import numpy as np
 
 @T.prim_func
@@ -40,6 +41,11 @@ def test_a_numpy_function_of_a_device_value_names_the_one_of_the_language(functi
     arguments = "B[i], 0" if function == "maximum" else "B[i]"
     found = said(f"np.{function}({arguments})")
     assert found.code == "TL128" and found.help == f"use `{ours}`"
+
+
+def test_a_function_of_pythons_math_names_the_one_of_the_language():
+    found = said("math.sqrt(B[i] + 1)")
+    assert found.code == "TL128" and found.help == "use `T.sqrt`"
 
 
 @pytest.mark.parametrize("expression", ["np.ones(3) * B[i]", "np.sum(B[i])", "np.sign(B[i])"])

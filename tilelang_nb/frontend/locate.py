@@ -20,6 +20,7 @@ from typing import Any
 import tvm
 import tvm_ffi
 
+from .. import language as T
 from ..source import catalogue as say
 from ..source.diagnostic import Message, Note
 from ..source.text import Span, Text
@@ -183,6 +184,7 @@ def with_operands(message: Message, text: Text, span: Span | None) -> Message:
         say.BufferAsCondition,
         say.RuntimeIndexIntoPythonObject,
         say.LenOfBuffer,
+        say.ValueNeededWhileBuilding,
     )
     if span is None or not isinstance(message, wanted):
         return message
@@ -195,6 +197,10 @@ def with_operands(message: Message, text: Text, span: Span | None) -> Message:
     elif isinstance(message, say.RuntimeIndexIntoPythonObject):
         if isinstance(node, ast.Subscript) and message.what == "a Python object":
             return replace(message, what=f"the Python object `{ast.unparse(node.value)}`")
+    elif isinstance(message, say.ValueNeededWhileBuilding):
+        called = node.func if isinstance(node, ast.Call) else None
+        if isinstance(called, ast.Attribute) and ast.unparse(called.value) == "math" and called.attr in T.__all__:
+            return replace(message, what=f"`math.{called.attr}` of a device value", remedy=f"use `T.{called.attr}`")
     elif isinstance(message, say.BufferAsCondition):
         if isinstance(node, ast.Name):
             return replace(message, name=node.id)

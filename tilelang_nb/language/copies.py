@@ -48,7 +48,7 @@ def copy_boxes(source: Any, target: Any, called: str) -> tuple[Region, Region] |
         if not same_extents(source.shape, target.shape):
             shape_mismatch(
                 f"`{called}` from {sized(source)}, to {sized(target)}",
-                f"make the shapes equal, or name a region: `{_larger(source, target)}`",
+                _way_out(source, target),
             )
         return whole(source), whole(target)
     if is_element(source) and is_element(target):
@@ -68,9 +68,19 @@ def copy_boxes(source: Any, target: Any, called: str) -> tuple[Region, Region] |
     return source, target
 
 
-def _larger(source: Buffer, target: Buffer) -> str:
-    big = source if len(source.shape) >= len(target.shape) else target
-    return f"{big.name}[{', '.join(['0'] * len(big.shape))}]"
+def _way_out(source: Buffer, target: Buffer) -> str:
+    """An origin in global memory, where a tile may hang over the edge, or in the side that holds the other."""
+    sides = [(x, y) for x, y in ((source, target), (target, source)) if len(x.shape) >= len(y.shape)]
+    holding = [x for x, y in sides if x.memory == GLOBAL != y.memory]
+    holding += [x for x, y in sides if all(map(_at_most, reversed(y.shape), reversed(x.shape)))]
+    if not holding:
+        return "make the shapes equal"
+    return f"make the shapes equal, or name a region: `{holding[0].name}[{', '.join(['0'] * len(holding[0].shape))}]`"
+
+
+def _at_most(extent: Any, limit: Any) -> bool:
+    """What is known only when the kernel runs may fit."""
+    return not (isinstance(extent, int) and isinstance(limit, int)) or extent <= limit
 
 
 def _origin(value: Value, other: Region, called: str) -> Region:
