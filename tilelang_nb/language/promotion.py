@@ -17,7 +17,8 @@ from tvm import tirx as tir
 from ..source import catalogue as say
 from ..source.diagnostic import Refusal
 
-Kind = str | tuple[str, str]  # a strong dtype, or ("weak", "bool" | "int" | "float")
+Kind = str | tuple[str, str]  # a strong dtype, or ("weak", "bool" | "int" | "float"), or:
+BOOL_OR_INT = ("bool", "int")  # a name bound to a strong bool and to an int literal; it is held as int32
 
 FLOAT8 = (
     "float8_e4m3",
@@ -176,6 +177,8 @@ def join_rebound(a: Kind, b: Kind) -> Kind | None:
     """The kind of a name that is bound to both; None where the two cannot share a scalar."""
     if a == b:
         return a
+    if BOOL_OR_INT in (a, b):
+        return BOOL_OR_INT if (b if a == BOOL_OR_INT else a) in ("bool", ("weak", "bool"), ("weak", "int")) else None
     if isinstance(a, tuple) and isinstance(b, tuple):
         return ("weak", max(a[1], b[1], key=_ORDER.index))
     if not isinstance(a, tuple) and not isinstance(b, tuple):
@@ -183,7 +186,7 @@ def join_rebound(a: Kind, b: Kind) -> Kind | None:
     literal, other = (a[1], b) if isinstance(a, tuple) else (b[1], a)
     if literal == "float" and not is_float(other):
         return None
-    return "int32" if literal == "int" and other == "bool" else other
+    return BOOL_OR_INT if literal == "int" and other == "bool" else other
 
 
 def kind_of(value: Any) -> Kind:
@@ -196,4 +199,6 @@ def kind_of(value: Any) -> Kind:
 
 def kind_text(kind: Kind) -> str:
     """What a message calls a kind."""
+    if kind == BOOL_OR_INT:
+        return "bool or a Python int"
     return f"a Python {kind[1]}" if isinstance(kind, tuple) else kind
