@@ -67,6 +67,7 @@ announce(
         # `@T.prim_func` and `@T.macro` outside a cell: language -> runtime, which builds them through the front end
         "prim_func": "tilelang_nb.runtime.standalone",
         "macro": "tilelang_nb.runtime.standalone",
+        "jit": "tilelang_nb.tilelang",
     }
 )
 

@@ -121,9 +121,3 @@ def test_sizes() -> None:
 def test_a_refused_kernel_of_a_factory_fails_the_cell_at_its_line() -> None:
     c = tilelang_nb.compile_cell(MATMUL.replace("= A[bx", "= x = A[bx") + "\nadd(8)\n")
     assert [(d.code, d.span.line) for d in c.diagnostics if d.severity == "error"] == [("TL101", 16)]
-
-
-def test_the_eager_form_is_refused_where_it_is_called() -> None:
-    text = "@jit\ndef k(A):\n    n = T.const('n')\n    with T.Kernel(1):\n        pass\nx = 1\nk(x)\n"
-    c = tilelang_nb.compile_cell(text)
-    assert [(d.code, d.span.line) for d in c.diagnostics] == [("TL127", 7)]

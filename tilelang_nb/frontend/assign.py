@@ -146,12 +146,13 @@ def _load_of(walker: Any, target: ast.Name) -> ast.Name:
 
 
 def annotated(walker: Any, node: ast.AnnAssign) -> None:
-    """`x: T.float16 = e` casts; without a value the annotation is only read by people."""
+    """`x: T.float16 = e` casts; without a value it declares a parameter of an eager kernel, or is for people only."""
     if node.value is None:
+        walker.declare_parameter(node)
         return
     walker.builder.hint = node.target.id if isinstance(node.target, ast.Name) else None
     value = walker.evaluate(node.value)
-    dtype = _dtype_of(_annotation(walker, node.annotation))
+    dtype = _dtype_of(annotation(walker, node.annotation))
     if dtype is not None:
         found = value if is_device(value) else number(value)
         if isinstance(found, Value):
@@ -163,7 +164,7 @@ def annotated(walker: Any, node: ast.AnnAssign) -> None:
     bind_target(walker, node.target, box, node)
 
 
-def _annotation(walker: Any, node: ast.expr) -> Any:
+def annotation(walker: Any, node: ast.expr) -> Any:
     """What an annotation stands for; text in quotes is the name of a type or an expression, and else says nothing."""
     if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
         return walker.evaluate(node)

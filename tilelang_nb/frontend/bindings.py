@@ -58,6 +58,14 @@ class Bindings:
     errors: bool
     statement: ast.AST
 
+    # -- what only eager kernels do ---------------------------------------------------------------------------------
+    def declare_parameter(self, node: ast.AnnAssign) -> None:
+        """`A: T.Tensor(...)` in the body: only people read it."""
+
+    def begin_launch(self) -> bool:
+        """A launch is met; whether its body is to be walked."""
+        return True
+
     # -- binding ---------------------------------------------------------------------------------------------------
     def bind(self, name: str, box: list[Any], node: ast.AST, own: bool = True) -> None:
         """`name = box[0]` here: a store when the name is a mutable scalar of an outer scope, else a new binding.

@@ -92,6 +92,8 @@ def launch(walker: Any, node: ast.With, spec: Kernel, target: ast.expr | None) -
 
 def run_launch(walker: Any, node: Any, blocks: Any, threads: Any, target: ast.expr | None, indices: Any) -> None:
     """Walk the body of `node` as a launch with these axes, and emit it."""
+    if not walker.begin_launch():
+        return
     builder, span = walker.builder, walker.builder.span
     scope = walker.open("launch", node)
     builder.launch = Launch(

@@ -17,8 +17,10 @@ _HOOKS: dict[str, Callable[..., Any]] = {}
 
 
 def install(**hooks: Callable[..., Any]) -> None:
-    """Sets what the entry points call: `prim_func(function, **options)`, `macro(function)`, `const(name, dtype)`."""
-    unknown = set(hooks) - {"prim_func", "macro", "const", "jit"}
+    """Sets what the entry points call: `prim_func(function, **options)`, `macro(function)`, `jit(function)`, and
+    for the eager kernel that is being built `const(name, dtype)` and `empty(declared)`, None where there is none.
+    """
+    unknown = set(hooks) - {"prim_func", "macro", "const", "empty", "jit"}
     if unknown:
         raise TypeError(f"no such hook: {', '.join(sorted(unknown))}")
     _HOOKS.update(hooks)
@@ -52,10 +54,11 @@ def prim_func(
     """Makes a kernel of a function: `@T.prim_func` before `def k(A: T.Tensor((M,), "float32")):`.
 
     The body holds bindings and launches (`with T.Kernel(...)`).  private, check_well_formed: accepted, no effect.
+    eager_jit: the function is an eager kernel, as under `@tilelang.jit`.
     Errors: TL001 (its text cannot be had), TL207 (a parameter without annotation), and those of the kernel's text.
     Source: upstream `T.prim_func`.
     """
-    return _decorated("prim_func", func, {"eager_jit": True} if eager_jit else {})
+    return _decorated("jit" if eager_jit else "prim_func", func, {})
 
 
 @checked_call
@@ -76,6 +79,7 @@ def const(name: str, dtype: Any = "int32") -> Any:
     Errors: TL004 outside of one.  Source: upstream `T.const`.
     """
     hook = installed("const")
-    if hook is None:
+    found = hook(name, dtype) if hook is not None else None
+    if found is None:
         bad_argument("`T.const` stands outside an eager kernel", 'use `T.dynamic("n")`, or a parameter of the factory')
-    return hook(name, dtype)
+    return found

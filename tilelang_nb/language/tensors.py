@@ -15,6 +15,7 @@ from tvm import tirx as tir
 
 from .calling import bad_argument, checked_call
 from .dtypes import Dtype, dtype_of, storable
+from .entry import installed
 from .operands import FRAGMENT, GLOBAL, LOCAL, SHARED, described, unavailable
 from .promotion import is_integer
 from .values import Value, number, simplified
@@ -199,12 +200,17 @@ def dynamic(name: str, dtype: Any = "int32") -> Any:
     The size is read from the shapes of the arguments that carry it.  Usable anywhere, also outside kernels.
     Errors: TL004 (no identifier, no integer dtype).  Source: upstream `tilelang/language/symbolics.py`.
     """
+    return named_sizes(name, dtype, "T.dynamic")
+
+
+def named_sizes(name: Any, dtype: Any, called: str) -> Any:
+    """New sizes of these names, for `T.dynamic` and `T.const`; TL004 as there."""
     if not isinstance(name, str):
-        bad_argument(f"`T.dynamic` takes a name, {described(name)} given", 'write `n = T.dynamic("n")`')
+        bad_argument(f"`{called}` takes a name, {described(name)} given", f'write `n = {called}("n")`')
     names = [part for part in re.split(r"[,\s]+", name.strip()) if part]
     for part in names or [name]:
         if not part.isidentifier() or keyword.iskeyword(part):
-            bad_argument(f"`T.dynamic` takes an identifier, {part!r} given", 'write `n = T.dynamic("n")`')
+            bad_argument(f"`{called}` takes an identifier, {part!r} given", f'write `n = {called}("n")`')
     kind = dtype_of(dtype)
     if not is_integer(kind) or kind.lanes > 1:
         bad_argument(f"a size of dtype `{kind}`", 'use `"int32"` or `"int64"`')
@@ -232,7 +238,7 @@ class EmptyTensor:
 
 
 @checked_call
-def empty(*shape: Any, dtype: Any = "float32") -> EmptyTensor:
+def empty(*shape: Any, dtype: Any = "float32") -> Any:
     """A result of an eager kernel: `C = T.empty((M, N), "float16")`, which the kernel fills and returns.
 
     shape: sizes, or one tuple of them, then perhaps the dtype.  The front end makes it an output parameter.
@@ -243,7 +249,10 @@ def empty(*shape: Any, dtype: Any = "float32") -> EmptyTensor:
     elif len(shape) > 1 and isinstance(shape[-1], str):
         shape, dtype = shape[:-1], shape[-1]
     sizes = shape[0] if len(shape) == 1 else shape
-    return EmptyTensor(sizes_of(sizes, "T.empty"), storable(dtype, tile=False))
+    declared = EmptyTensor(sizes_of(sizes, "T.empty"), storable(dtype, tile=False))
+    hook = installed("empty")
+    made = hook(declared) if hook is not None else None
+    return declared if made is None else made
 
 
 @checked_call

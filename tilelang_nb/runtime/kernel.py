@@ -16,7 +16,7 @@ from . import views
 from .arguments import bind
 from .build import Build
 from .cache import build_of
-from .errors import CompileError, LaunchError
+from .errors import PACKAGE, CompileError, LaunchError
 from .expansion import ExpansionNode, PrintedStatements
 from .host_arrays import as_callers_kind
 from .internal import internal_error
@@ -197,7 +197,7 @@ class Kernel:
             said = "; ".join(str(finding) for finding in outcome.findings[:3])
             more = f"; and {len(outcome.findings) - 3} more" if len(outcome.findings) > 3 else ""
             text = f"the simulated device found faults in kernel {self.name}: {said}{more}"
-            warnings.warn(SimulatorFindings(text, outcome.findings), stacklevel=3)
+            warnings.warn(SimulatorFindings(text, outcome.findings), stacklevel=_calling_level())
 
     def _launch_error(self, message: Message) -> LaunchError:
         """The refusal of a launch, at the parameter it speaks of or at the kernel."""
@@ -320,6 +320,14 @@ class Kernel:
             count = sum(diagnostic.severity == "error" for diagnostic in self._diagnostics)
             return f"<Kernel {self.name}: refused, {count} error{'s' * (count != 1)}>"
         return f"<Kernel {self.name}({', '.join(map(_written, self.parameters))}) for {self.target}>"
+
+
+def _calling_level() -> int:
+    """How many frames lie between a warning of the function at hand and the user's code that called the kernel."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 def _written(parameter: Any) -> str:

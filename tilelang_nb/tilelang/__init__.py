@@ -14,6 +14,7 @@ from ..runtime.kernel import Kernel as JITKernel
 from ..source.providers import register
 from . import autotuner, jit_function, layout, math, pass_config, profiler, testing
 from .autotuner import autotune
+from .eager import EagerFunction
 from .jit_function import JitFunction, compile, get_tir, jit, lower, par_compile
 from .math import cdiv, next_power_of_2
 from .pass_config import PassConfigKey
@@ -21,6 +22,7 @@ from .profiler import Profiler
 from .supply import TensorSupplyType
 
 __all__ = [
+    "EagerFunction",
     "JITKernel",
     "JitFunction",
     "PassConfigKey",
@@ -81,3 +83,4 @@ def cell_modules() -> dict[str, Any]:
 
 
 register("modules", cell_modules)
+register("jit", jit)  # `@T.prim_func(eager_jit=True)`

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..runtime.kernel import Kernel
-from .jit_function import JitFunction
+from .jit_function import JitFunction, jit
 from .profiler import no_timing
 
 Configurations = Sequence[dict[str, Any]] | Callable[..., Sequence[dict[str, Any]]]
@@ -58,7 +58,7 @@ def autotune(func: Any = None, *, configs: Configurations = (), **_: Any) -> Any
 
     def decorate(factory: Any) -> TunedFunction:
         if not isinstance(factory, JitFunction):
-            factory = JitFunction(factory)
+            factory = jit(factory)
         return TunedFunction(factory, configs)
 
     return decorate if func is None else decorate(func)

@@ -2,7 +2,7 @@
 
 `@jit` on a function that returns a `T.prim_func` makes a factory: each set of arguments gives one compiled kernel,
 kept for the next call with equal arguments (as upstream, also when a global that the function reads has changed
-since).
+since).  A function whose own body is the kernel is in `eager`.
 """
 
 from __future__ import annotations
@@ -12,13 +12,12 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from ..frontend.eager_syntax import is_eager
 from ..runtime.errors import CompileError
 from ..runtime.kernel import Kernel
 from ..source import catalogue as say
 from .pass_config import options_of
 
-# What only a kernel's own body names.
-EAGER = frozenset({"Kernel", "ClusterKernel", "const"})
 OutIdx = int | list[int] | tuple[int, ...] | None
 
 
@@ -64,7 +63,10 @@ class JitFunction:
     ) -> list[Kernel | None]:
         """One kernel for each configuration, in order; with `ignore_error`, None where one does not compile."""
         return [
-            _unless(ignore_error, lambda config=config: self(**config) if isinstance(config, dict) else self(*config))
+            _unless(
+                ignore_error,
+                lambda config=config: self.compile(**config) if isinstance(config, dict) else self.compile(*config),
+            )
             for config in configs
         ]
 
@@ -73,12 +75,6 @@ class JitFunction:
         return get_tir(self._make(args, kwargs))
 
     def _make(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Kernel:
-        if is_eager(self.func):
-            message = say.UnsupportedSyntax(
-                what=f"`{self.func.__name__}` is itself the kernel: this version has no eager form of `@jit`",
-                remedy="define a `@T.prim_func` in it and return that",
-            )
-            raise CompileError((message.at(None),))
         made = self.func(*args, **kwargs)
         if not isinstance(made, Kernel):
             given = "nothing" if made is None else f"a {type(made).__name__}"
@@ -105,12 +101,6 @@ class JitFunction:
         return f"<jit {self.func.__name__}{self.signature}>"
 
 
-def is_eager(function: Callable[..., Any]) -> bool:
-    """Is the body of the function the kernel, not a definition of one?"""
-    code = getattr(function, "__code__", None)
-    return code is not None and not EAGER.isdisjoint(code.co_names)
-
-
 def jit(
     func: Callable[..., Any] | None = None,
     *,
@@ -123,19 +113,34 @@ def jit(
     debug_root_path: str | None = None,
     compile_flags: list[str] | str | None = None,
 ) -> Any:
-    """Decorator: a function that returns a `T.prim_func` becomes a factory of compiled kernels.
+    """Decorator: a function that returns a `T.prim_func` becomes a factory of compiled kernels, and one whose body is
+    the kernel an eager kernel, which a call with arrays compiles and launches.
 
-    out_idx: positions of tensors that a call of the kernel returns.  target: "auto", "sim" or "cuda".  pass_configs:
-    options of the lowering.  The other arguments are upstream's; they choose between ways of launching that do not
-    exist here.
+    out_idx: positions of tensors that a call of the kernel returns; not for an eager kernel.  target: "auto", "sim" or
+    "cuda".  pass_configs: options of the lowering.  The other arguments are upstream's; they choose between ways of
+    launching that do not exist here.
     """
 
     def decorate(function: Any) -> Any:
         if isinstance(function, Kernel):
             return compile(function, out_idx=out_idx, target=target, pass_configs=pass_configs)
+        if is_eager(function):
+            return _eager(function, out_idx, target, pass_configs)
         return JitFunction(function, out_idx=out_idx, target=target, pass_configs=pass_configs)
 
     return decorate if func is None else decorate(func)
+
+
+def _eager(function: Any, out_idx: OutIdx, target: Any, pass_configs: Mapping[Any, Any] | None) -> Any:
+    from .eager import EagerFunction  # it is made of what is here
+
+    if out_idx is not None:
+        message = say.BadArgument(
+            problem=f"`out_idx` is given to the eager kernel `{function.__name__}`",
+            remedy="leave it out: the kernel returns what it makes with `T.empty`",
+        )
+        raise CompileError((message.at(None),))
+    return EagerFunction(function, target=target, pass_configs=pass_configs)
 
 
 def compile(

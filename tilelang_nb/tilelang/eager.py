@@ -1,0 +1,250 @@
+"""`@jit` on a function whose body is the kernel: a call compiles it for its arguments, launches it and returns the
+tensors that it makes.
+
+Sizes named by `T.const` and arguments that are no tensors are constants of a compilation; one is kept for each set of
+them.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..frontend import eager
+from ..frontend.eager_syntax import syntax_mistakes
+from ..frontend.locate import header_span
+from ..language.tensors import Tensor
+from ..runtime.arguments import bind
+from ..runtime.errors import CompileError, LaunchError
+from ..runtime.host_arrays import NoHostArray, host_array, host_dtype
+from ..runtime.kernel import Kernel
+from ..runtime.standalone import make_kernel, text_of
+from ..source import catalogue as say
+from ..source.diagnostic import Diagnostic, Message, Refusal
+from ..source.text import Span
+from .jit_function import JitFunction, compile
+
+UNKEYED = object()  # the key of arguments that cannot be compared
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """kernel: what is launched.  several: it returns a tuple."""
+
+    kernel: Kernel
+    several: bool
+
+
+class EagerFunction(JitFunction):
+    """An eager kernel: calling it with arrays compiles it for them where it was not yet, and launches it.
+
+    Tensors that are passed are written in place; those that `T.empty` made and the body returns are returned, several
+    as a tuple.
+
+    kernel: the kernel of the last call or compilation, None before the first.  kernels: all that were compiled.
+    CompileError: it is refused for these arguments.  LaunchError: TL301 an argument does not fit; else as `Kernel`.
+    """
+
+    def __init__(self, func: Callable[..., Any], *, target: Any = None, pass_configs: Mapping[Any, Any] | None = None):
+        super().__init__(func, target=target, pass_configs=pass_configs)
+        self.kernel: Kernel | None = None
+        self._compiled: dict[Any, Compiled] = {}
+        self._outlines: dict[Any, eager.Outline] = {}
+        self._kernels_made: list[Kernel] = []
+        try:
+            self.eager = eager.describe(func)
+        except Refusal as refusal:
+            place = refusal.place if isinstance(refusal.place, Span) else None
+            raise CompileError((refusal.message.at(place, refusal.notes),), text_of(func)) from None
+        self.mistakes: tuple[Diagnostic, ...] = syntax_mistakes(self.eager.definition)
+        if self.mistakes and not eager.report(self.eager.session, self.mistakes):
+            raise CompileError(self.mistakes, self.eager.text)
+
+    @property
+    def kernels(self) -> tuple[Kernel, ...]:
+        """The kernels compiled so far, oldest first."""
+        return tuple(self._kernels_made)
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        """Launch it; the tensors that it returns."""
+        if "stream" not in self.signature.parameters:
+            kwargs.pop("stream", None)  # the simulated device has one
+        given, sizes = self._arguments(args, kwargs, launch=True)
+        compiled = self._for(given, sizes)
+        kernel = compiled.kernel
+        passed = [p.name for at, p in enumerate(kernel.parameters) if at not in kernel.outputs]
+        result = kernel(*[given[name] for name in passed])
+        if not compiled.several:
+            return result
+        return tuple(result) if isinstance(result, list) else (result,)
+
+    def compile(self, *args: Any, **kwargs: Any) -> Kernel:
+        """The kernel for these arguments.
+
+        Tensors may be left out, or given as `T.Tensor(shape, dtype)`; sizes of `T.const` may be given by name.
+        """
+        return self._for(*self._arguments(args, kwargs, launch=False)).kernel
+
+    def get_tir(self, *args: Any, **kwargs: Any) -> Any:
+        """The tile program for these arguments, as a TIR function."""
+        return self.compile(*args, **kwargs).program.function
+
+    # -- arguments
+
+    def _arguments(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, launch: bool
+    ) -> tuple[dict[str, Any], dict[str, int]]:
+        """Arguments by parameter name, and sizes given by name.  LaunchError TL301 for what does not fit."""
+        if self.mistakes:
+            raise CompileError(self.mistakes, self.eager.text)
+        named = self.signature.parameters
+        sizes = {name: value for name, value in kwargs.items() if name not in named and name in self.eager.constants}
+        rest = {name: value for name, value in kwargs.items() if name not in sizes}
+        try:
+            bound = (self.signature.bind if launch else self.signature.bind_partial)(*args, **rest)
+        except TypeError as error:
+            raise self._refused(self._misfit(args, rest, error)) from None
+        bound.apply_defaults()
+        for name, parameter in named.items():
+            if name not in bound.arguments and name not in self.eager.run_time:
+                expected = "a value for this compilation"
+                raise self._refused(_mismatch(parameter.name, expected, "nothing", f"give `{name}=`"))
+        return dict(bound.arguments), sizes
+
+    def _misfit(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], error: TypeError) -> Message:
+        """Why the arguments do not fit the parameters."""
+        named = list(self.signature.parameters)
+        takes = f"the kernel takes {', '.join(named) or 'no arguments'}"
+        for name in kwargs:
+            if name not in named:
+                near = difflib.get_close_matches(name, named, 1)
+                remedy = f"did you mean `{near[0]}`?" if near else takes
+                return _mismatch(name, "no such argument", "one by name", remedy)
+            if name in named[: len(args)]:
+                return _mismatch(name, "one value", "two, by position and by name", f"drop `{name}=`")
+        if len(args) > len(named):
+            return _mismatch(f"number {len(named) + 1}", f"{len(named)} arguments", f"{len(args)}", takes)
+        for name, parameter in self.signature.parameters.items():
+            if parameter.default is parameter.empty and name not in kwargs and name not in named[: len(args)]:
+                return _mismatch(name, "an argument", "nothing", takes)
+        return _mismatch(", ".join(named), "arguments that fit", str(error), takes)
+
+    def _refused(self, message: Message) -> LaunchError:
+        """TL301 at the parameter it speaks of, else at the kernel."""
+        node, text = self.eager.definition.node, self.eager.text
+        for argument in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs):
+            if argument.arg == getattr(message, "argument", None):
+                return LaunchError(message.at(text.span(argument)), text)
+        return LaunchError(message.at(header_span(text, node)), text)
+
+    # -- compiling
+
+    def _for(self, given: Mapping[str, Any], sizes: Mapping[str, int]) -> Compiled:
+        """The kernel for these arguments, from the cache where one with the same constants was compiled before."""
+        arguments = {}
+        for name in self.signature.parameters:
+            value = given.get(name, eager.RUN_TIME)
+            arguments[name] = eager.RUN_TIME if self._is_run_time(name, value) else value
+        key = _frozen(arguments)
+        call = eager.Call(arguments, dict(sizes))
+        while True:
+            at = (key, tuple(sorted(call.sizes.items()))) if key is not UNKEYED else UNKEYED
+            compiled = self._compiled.get(at)
+            if compiled is not None:
+                break
+            outline = self._outlines.get(at) or eager.outline(self.eager, call)
+            if at is not UNKEYED:
+                self._outlines[at] = outline
+            missing = {name: var for name, var in outline.sizes.items() if name not in call.sizes}
+            found = self._sizes(outline, given, missing)
+            if not found:
+                if missing:
+                    raise CompileError(outline.undetermined(list(missing)), self.eager.text)
+                compiled = self._build(call)
+                if at is not UNKEYED:
+                    self._compiled[at] = compiled
+                break
+            call.sizes.update(found)
+        self.kernel = compiled.kernel
+        return compiled
+
+    def _is_run_time(self, name: str, value: Any) -> bool:
+        if value is eager.RUN_TIME:
+            return True
+        if name not in self.eager.run_time:
+            return _is_array(value)
+        return not (value is None and self.signature.parameters[name].default is None)
+
+    def _sizes(self, outline: eager.Outline, given: Mapping[str, Any], missing: Mapping[str, Any]) -> dict[str, int]:
+        """Sizes that the shapes of the given tensors tell.  LaunchError TL301: they do not fit each other."""
+        if not missing:
+            return {}
+        tensors = [p for p in outline.parameters if p.kind == "tensor" and p.name in given]
+        try:
+            binding = bind(tensors, frozenset(), (), {p.name: _shaped(p, given[p.name]) for p in tensors})
+        except Refusal as refusal:
+            raise self._refused(refusal.message) from None
+        found = {name: binding.symbols.evaluate(var) for name, var in missing.items()}
+        return {name: int(value) for name, value in found.items() if value is not None}
+
+    def _build(self, call: eager.Call) -> Compiled:
+        built = eager.build(self.eager, call)
+        diagnostics = tuple(sorted(built.diagnostics, key=lambda diagnostic: diagnostic.order))
+        session = self.eager.session
+        eager.report(session, diagnostics)
+        factory = session.kernel_factory if session is not None else partial(make_kernel, text=self.eager.text)
+        made = factory(self.func.__name__, built.program, diagnostics)
+        kernel = compile(made, target=self.target, pass_configs=self.pass_configs)
+        self._kernels_made.append(kernel)
+        return Compiled(kernel, built.several)
+
+    def __repr__(self) -> str:
+        count = len(self._kernels_made)
+        state = "refused" if self.mistakes else f"{count} kernel{'s' * (count != 1)} compiled"
+        return f"<eager jit {self.func.__name__}{self.signature}: {state}>"
+
+
+def _mismatch(argument: str, expected: str, given: str, remedy: str) -> Message:
+    return say.ArgumentMismatch(argument=argument, expected=expected, given=given, remedy=remedy)
+
+
+def _is_array(value: Any) -> bool:
+    """Something with memory, or a stand-in for it; NumPy scalars are numbers."""
+    if isinstance(value, np.generic):
+        return False
+    names = ("__array_interface__", "__cuda_array_interface__", "__dlpack__")
+    return isinstance(value, Tensor) or (not isinstance(value, type) and any(hasattr(value, name) for name in names))
+
+
+def _shaped(parameter: Any, given: Any) -> Any:
+    """An array of the same shape and dtype whose elements nobody reads; what is no array is left as it is."""
+    if isinstance(given, Tensor):
+        dtype = host_dtype(str(given.dtype))
+        if dtype is None or not all(isinstance(extent, int) for extent in given.shape):
+            return given
+        return np.empty(given.shape, dtype)  # no memory is touched
+    try:
+        array = host_array(given)
+    except NoHostArray:
+        return given
+    if parameter.strides is not None or array.flags.c_contiguous:
+        return array
+    return np.empty(array.shape, array.dtype)
+
+
+def _frozen(value: Any) -> Any:
+    """What equal arguments have in common; UNKEYED where they cannot be compared."""
+    if isinstance(value, (list, tuple, dict)):
+        parts = list(value.items()) if isinstance(value, dict) else list(value)
+        frozen = [_frozen(part) for part in parts]
+        return UNKEYED if UNKEYED in frozen else (type(value), tuple(frozen))
+    try:
+        hash(value)
+    except Exception:
+        return UNKEYED
+    return (type(value), repr(value) if isinstance(value, float) else value)
