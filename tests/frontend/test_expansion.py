@@ -8,6 +8,7 @@ import tvm_ffi
 from frontend.cells import kernel, run_cell
 from tvm import tirx as tir
 
+from tilelang_nb.frontend.limits import Limits
 from tilelang_nb.frontend.unroll import Node, outline
 
 STATEMENTS = (
@@ -102,6 +103,33 @@ def test_values_of_the_user_are_shown_shortly_whatever_their_class_does() -> Non
 def test_a_record_has_an_outline() -> None:
     program = run_cell(kernel("for v in [1, 2]:\n    out[v] = v")).kernels["k"]
     assert outline(program.expansion)[0] == "kernel line 4 k: 1 turn(s)"
+
+
+LARGE = {
+    "for v in list(range(300)):\n    out[v % 8] = v\n    out[0] = v": (6, "600 statements: 300 iterations × 2", "range(300)"),
+    "for v in list(range(300, 0, -1)):\n    out[v % 8] = v": (6, "300 statements: 300 iterations × 1", "range(300, 0, -1)"),
+    "for u in [1] * 30:\n    for v in [2] * 10:\n        out[u] = v": (6, "300 statements: 30 iterations × 10", "range(n)"),
+    "for u in [1] * 3:\n    for v in [2] * 300:\n        out[u] = v": (7, "300 statements: 300 iterations × 1", "range(n)"),
+    "t = [T.atomic_add(out[0], v, return_prev=True) for v in range(300)]": (6, "300 iterations × 1", "range(n)"),
+    "for u in (T.atomic_add(out[0], v, return_prev=True) for v in range(300)):\n    pass": (6, "300 iterations", "range(n)"),
+}
+
+
+@pytest.mark.parametrize("body", LARGE)
+def test_an_expansion_that_makes_very_much_is_warned_about_once(body: str) -> None:
+    cell = run_cell(kernel(body), limits=Limits(statements=256))
+    (found,) = cell.diagnostics
+    line, said, remedy = LARGE[body]
+    assert (found.code, found.severity, found.span.line) == ("TL142", "warning", line)
+    assert said in found.message
+    assert remedy in found.help
+    assert cell.kernels["k"] is not None
+
+
+def test_expansions_within_the_limit_and_long_device_loops_are_not_warned_about() -> None:
+    body = "for v in [1] * 256:\n    out[0] = v\nfor i in range(100000):\n    out[1] = i\nt = [v for v in range(1000)]"
+    assert not run_cell(kernel(body), limits=Limits(statements=256)).diagnostics
+    assert not run_cell(kernel("for v in list(range(1000)):\n    out[v % 8] = v\n    out[1] = v")).diagnostics
 
 
 KERNEL = """

@@ -274,7 +274,13 @@ class Intrinsics:
             raise Refusal(say.NotIterable(what=described(iterable), remedy="iterate over `range(n)`"))
         walker = self.walker
         check_used_up(walker, iterable)
-        return walker.record.comprehension(walker.replayed(iterable), Clause(line, target, first), walker.limits.items)
+        statement = walker.statement
+        return walker.record.comprehension(
+            walker.replayed(iterable),
+            Clause(line, target, first),
+            walker.limits,
+            warn=lambda message: walker.report(Refusal(message), statement),
+        )
 
     def made(self, element: Any) -> Any:
         """An element of a generator, which its consumer gets now."""

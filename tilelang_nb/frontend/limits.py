@@ -9,10 +9,13 @@ from dataclasses import dataclass
 class Limits:
     """items: items of one compile-time loop or consumed iterator.  macro_depth: macros inside macros.
 
+    statements: what one compile-time loop may make without a warning.
+
     passes: builds of one kernel while its mutable scalars are found; every pass brings a new one, so this is a
     safeguard.
     """
 
     items: int = 65536
+    statements: int = 4096
     macro_depth: int = 64
     passes: int = 1000

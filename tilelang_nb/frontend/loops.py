@@ -81,8 +81,15 @@ def _not_iterable(what: str, node: ast.expr, value: Any) -> say.NotIterable:
 
 # -- compile-time loops ------------------------------------------------------------------------------------------------
 def expand(walker: Any, node: ast.For, iterable: Any) -> None:
-    """Consume the iterable while building, and walk the body once per item."""
+    """Consume the iterable while building, and walk the body once per item; TL142 where that makes very much."""
     record = walker.record.enter(Node("for", node.lineno, ast.unparse(node.target)))
+    _expand_items(walker, node, record, iterable)
+    message = walker.record.large(record, walker.limits.statements)
+    if message is not None:
+        walker.report(Refusal(message), node)
+
+
+def _expand_items(walker: Any, node: ast.For, record: Node, iterable: Any) -> None:
     loop = Loop("compile-time", node, walker.scope)
     walker.loops.append(loop)
     builder, frame, names = walker.builder, walker.frame, targets(node.target)

@@ -8,15 +8,18 @@ their own: passes keep the object, so a printed line leads back to one turn, alt
 from __future__ import annotations
 
 import ast
+import itertools
 import reprlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from ..language.values import Value
 from ..source import catalogue as say
-from ..source.diagnostic import Refusal
+from ..source.diagnostic import Message, Refusal
+from .limits import Limits
 
+Warn = Callable[[Message], None]
 NodeKind = Literal["kernel", "for", "comprehension", "macro", "unroll"]
 
 
@@ -75,6 +78,7 @@ class Record:
         self.builder = builder
         self.root = Node("kernel", line, label, line, [Turn("")])
         self.stack = [self.root.iterations[0]]
+        self.warned = -1  # how many statements there were when TL142 was said last
 
     def enter(self, node: Node) -> Node:
         self.stack[-1].children.append(node)
@@ -105,14 +109,35 @@ class Record:
         while self.stack[-1] is not turn and len(self.stack) > 1:
             self.end(self.stack[-1])
 
-    def comprehension(self, iterable: Iterable[Any], clause: Clause, limit: int) -> Iterator[Any]:
-        """The items of a comprehension or generator, each recorded as it is taken; its turn lasts to the next one."""
+    def large(self, node: Node, limit: int) -> Message | None:
+        """TL142 where the turns of a loop made more statements than the limit and no loop inside it is to blame."""
+        turns = node.iterations
+        if not turns or self.builder.count - turns[0].first_statement <= limit:
+            return None
+        made = sum(turn.last_statement - turn.first_statement + 1 for turn in turns)
+        if made <= limit or self.warned >= turns[0].first_statement:
+            return None
+        self.warned = self.builder.count
+        each = round(made / len(turns))
+        return say.LargeExpansion(
+            what=f"`for {node.label} in ...`" if node.kind == "for" else "a comprehension",
+            statements=f"{made:,}",
+            iterations=f"{len(turns):,}",
+            each=f"{each:,} statement{'s' * (each != 1)}",
+            remedy=_device_loop(node),
+        )
+
+    def comprehension(self, iterable: Iterable[Any], clause: Clause, limits: Limits, warn: Warn) -> Iterator[Any]:
+        """The items of a comprehension or generator, each recorded as it is taken; its turn lasts to the next one.
+
+        warn: reports TL142 at the statement that holds it.
+        """
         outer = None if clause.first else self.stack[-1]
         node = self.enter(Node("comprehension", clause.line))
         builder = self.builder
         for number, item in enumerate(iterable):
-            if number >= limit:
-                raise Refusal(say.EndlessIterable(limit=f"{limit:,}"))
+            if number >= limits.items:
+                raise Refusal(say.EndlessIterable(limit=f"{limits.items:,}"))
             span = builder.span
             turn = self.turn(node, item, named(clause.target, item))
             turn.outer = outer
@@ -123,6 +148,9 @@ class Record:
                 self.end(turn)
                 if builder.span is own:
                     builder.span = span
+        message = self.large(node, limits.statements)
+        if message is not None:
+            warn(message)
 
     def made(self) -> None:
         """An element of a generator is done: what its consumer emits belongs to no turn of the generator."""
@@ -131,6 +159,19 @@ class Record:
             outer = turn.outer
             self.end(turn)
             turn = outer
+
+
+def _device_loop(node: Node) -> str:
+    """The device loop to write in place of a compile-time loop."""
+    written = [turn.item for turn in node.iterations]
+    if node.kind == "for" and all(isinstance(item, str) and item.lstrip("-").isdigit() for item in written):
+        items = [int(item) for item in written]
+        steps = {after - before for before, after in itertools.pairwise(items)}
+        if len(steps) == 1 and (step := steps.pop()):
+            counted = range(items[0], items[-1] + (1 if step > 0 else -1), step)
+            shown_range = f"range({counted.stop})" if counted.start == 0 and step == 1 else repr(counted)
+            return f"let the device count: `for {node.label} in {shown_range}`"
+    return "use a device loop, `for i in range(n)`, and read what differs from a buffer"
 
 
 def targets(node: ast.expr) -> Any:

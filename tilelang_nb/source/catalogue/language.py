@@ -29,6 +29,7 @@ __all__ = [
     "IdentityOfDeviceValues",
     "NotANumber",
     "ZeroStep",
+    "LargeExpansion",
     "MacroRecursionLimit",
     "ExceptionWhileBuilding",
     "AssertionFailedWhileBuilding",
@@ -309,6 +310,23 @@ class ZeroStep(Message):
     text = "a step of 0"
     label = "the loop would never end"
     advice = "use a step of 1 or -1"
+
+
+@dataclass(frozen=True)
+class LargeExpansion(Message):
+    """A compile-time loop or comprehension makes more statements than are worth writing out."""
+
+    code, slug = "TL142", "large-expansion"
+    severity = "warning"
+    text = "{what} makes {statements} statements: {iterations} iterations × {each}"
+    label = "written out once per item"
+    advice = "{remedy}"
+
+    what: str
+    statements: str
+    iterations: str
+    each: str
+    remedy: str
 
 
 @dataclass(frozen=True)
