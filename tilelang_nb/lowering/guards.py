@@ -28,6 +28,7 @@ from .rewrite import (
     branch,
     constant,
     dtype_of,
+    loads,
     loop,
     map_children,
     nothing,
@@ -162,9 +163,7 @@ class _Guards:
         """With guards around the loads that need one."""
         if isinstance(expr, tir.IntImm | tir.FloatImm | tvm.ir.Var):
             return expr
-        found: list[Any] = []
-        tvm_ffi.structural_walk(expr, (Load, found.append))
-        if all(self._needed(load.source, load.indices) is None for load in found):
+        if all(self._needed(load.source, load.indices) is None for load in loads(expr)):
             return expr
         return _GuardedExpression(self).visit(expr)
 

@@ -9,7 +9,7 @@ import tvm_ffi
 from tvm import tirx as tir
 from tvm.sym import Analyzer
 
-from .rewrite import Load, dtype_of
+from .rewrite import Load, dtype_of, loads
 
 _LEAVES = (tir.IntImm, tvm.ir.Var)
 
@@ -36,9 +36,7 @@ def _folded(indices: Any, analyzer: Analyzer) -> list[Any] | None:
 
 def _is_plain(store: Any) -> bool:
     """All indices are numbers and variables: the usual thing in code that a compile-time loop wrote out."""
-    accesses: list[Any] = [store]
-    tvm_ffi.structural_walk(store.value, (Load, accesses.append))
-    return all(isinstance(index, _LEAVES) for access in accesses for index in access.indices)
+    return all(isinstance(index, _LEAVES) for access in (store, *loads(store.value)) for index in access.indices)
 
 
 def fold_indices(node: Any, analyzer: Analyzer) -> Any:

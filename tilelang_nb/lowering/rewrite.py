@@ -126,8 +126,31 @@ def variables(expr: Any) -> set[Any]:
 def loads(node: Any) -> list[Any]:
     """The buffer loads in an expression or statement, inner ones first."""
     found: list[Any] = []
-    tvm_ffi.structural_walk(node, (Load, found.append))
+    _collect_loads(node, found)
     return found
+
+
+_LEAVES = frozenset([tir.IntImm, tir.FloatImm, tvm.ir.StringImm, Var])
+_BINARY = frozenset(
+    [tir.Add, tir.Sub, tir.Mul, tir.FloorDiv, tir.FloorMod, tir.Min, tir.Max]
+    + [tir.EQ, tir.NE, tir.LT, tir.LE, tir.GT, tir.GE, tir.And, tir.Or]
+)
+
+
+def _collect_loads(node: Any, found: list[Any]) -> None:
+    """Plain arithmetic is looked through here: starting a structural walk costs more than that for one statement."""
+    kind = type(node)
+    if kind in _LEAVES:
+        return
+    if kind in _BINARY:
+        _collect_loads(node.a, found)
+        _collect_loads(node.b, found)
+    elif kind is Load:
+        for index in node.indices:
+            _collect_loads(index, found)
+        found.append(node)
+    else:
+        tvm_ffi.structural_walk(node, (Load, found.append))
 
 
 def has(node: Any, kinds: Any) -> bool:
