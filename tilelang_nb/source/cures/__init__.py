@@ -32,7 +32,7 @@ CURES: dict[type[Message], Cure] = {
     say.LoopElse: control_flow.after_the_loop,
     say.ReturnNotAllowed: control_flow.rest_under_else,
     say.RaiseStatement: statements.assert_for_raise,
-    say.GeneratorKernel: control_flow.without_async,
+    say.GeneratorKernel: words.coroutine,
     say.ImportInKernel: statements.import_before,
     say.MatchOnDeviceValue: control_flow.branches,
     say.ValueNeededWhileBuilding: expressions.device_function,
@@ -51,7 +51,7 @@ def cured(diagnostic: Diagnostic, text: Text) -> Diagnostic:
     if diagnostic.fixes or said is None or span is None:
         return diagnostic
     if isinstance(said, say.SyntaxMistake):
-        fixes = tuple(words.colon(said, span, text))
+        fixes = tuple(words.syntax(said, span, text))
     else:
         cure, at = CURES.get(type(said)), None
         if cure is None or (at := places(text)) is None:

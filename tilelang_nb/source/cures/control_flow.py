@@ -135,17 +135,6 @@ def _ends_the_kernel(node: ast.stmt, at: Places) -> bool:
     return isinstance(inner, ast.FunctionDef)
 
 
-def without_async(message: say.GeneratorKernel, span: Span, at: Places) -> Iterator[Fix]:
-    """`for`, `with` and `def` without `async`; a value without `await`."""
-    line = at.text.line(span.line)
-    for word in ("async", "await"):
-        if line.startswith(word, span.column):
-            stop = span.column + len(word)
-            stop += len(line[stop:]) - len(line[stop:].lstrip())
-            if line[stop:].strip():
-                yield Fix(f"leave out `{word}`", Span(span.line, span.column, span.line, stop), "")
-
-
 def branches(message: say.MatchOnDeviceValue, span: Span, at: Places) -> Iterator[Fix]:
     """`if` and `elif` for a `match` on a name whose cases are values."""
     node = next((n for n in at.parents if isinstance(n, ast.Match) and start(at, n) == (span.line, span.column)), None)

@@ -14,7 +14,7 @@ from .reading import between, end, language, operand, replaced, start, the
 
 # Functions of `math`, `cmath`-like modules and NumPy that the language has under the same name and meaning.
 SAME_IN_LANGUAGE = frozenset(
-    ("acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cos", "cosh", "erf", "exp", "exp2", "fabs", "fmod")
+    ("acos", "asin", "atan", "atan2", "cos", "cosh", "erf", "exp", "exp2", "fabs", "fmod")
     + ("isfinite", "isinf", "isnan", "log", "log10", "log1p", "log2", "sin", "sinh", "sqrt", "tan", "tanh")
 )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import json
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -36,11 +35,13 @@ def between(at: Places, start: tuple[int, int], end: tuple[int, int]) -> str:
 
 
 def start(at: Places, node: ast.AST) -> tuple[int, int]:
+    """The line and column where a node begins."""
     span = at.spans[node]
     return span.line, span.column
 
 
 def end(at: Places, node: ast.AST) -> tuple[int, int]:
+    """The line and column behind a node."""
     span = at.spans[node]
     return span.end_line, span.end_column
 
@@ -88,9 +89,3 @@ def fresh(at: Places, name: str) -> str:
     while found in taken:
         found, number = f"{name}_{number}", number + 1
     return found
-
-
-def plain(title: str) -> str:
-    """A title on one line, cut where it gets long."""
-    line = re.sub(r"\s+", " ", title)
-    return line if len(line) <= 100 else line[:97] + "..."

@@ -1,4 +1,4 @@
-"""Misspelt words: names, operations, keywords, texts such as dtypes; and a colon that is not there."""
+"""Misspelt words: names, operations, keywords, texts such as dtypes; what Python's parser says to add or leave out."""
 
 from __future__ import annotations
 
@@ -12,6 +12,11 @@ from ..diagnostic import Fix
 from ..syntax_tree import Places
 from ..text import Span, Text
 from .reading import inserted, replaced, the
+
+
+def coroutine(message: say.GeneratorKernel, span: Span, at: Places) -> Iterator[Fix]:
+    """A function, loop or value that is no coroutine."""
+    yield from without_async(span, at.text)
 
 
 def name(message: say.UndefinedName, span: Span, at: Places) -> Iterator[Fix]:
@@ -58,10 +63,27 @@ def _text(word: str, near: str, span: Span, at: Places) -> Iterator[Fix]:
         yield replaced(f"write `{near}`", at, node, f"{quote}{near}{quote}")
 
 
-def colon(message: say.SyntaxMistake, span: Span, text: Text) -> Iterator[Fix]:
+def syntax(message: say.SyntaxMistake, span: Span, text: Text) -> Iterator[Fix]:
+    """What Python's own message says to add or to leave out."""
+    if message.problem == "expected ':'":
+        yield from _colon(span, text)
+    elif "outside async function" in message.problem:
+        yield from without_async(span, text)
+
+
+def without_async(span: Span, text: Text) -> Iterator[Fix]:
+    """`for`, `with` and `def` without `async`; a value without `await`."""
+    line = text.line(span.line)
+    for word in ("async", "await"):
+        if line.startswith(word, span.column):
+            stop = span.column + len(word)
+            stop += len(line[stop:]) - len(line[stop:].lstrip())
+            if line[stop:].strip():
+                yield Fix(f"leave out `{word}`", Span(span.line, span.column, span.line, stop), "")
+
+
+def _colon(span: Span, text: Text) -> Iterator[Fix]:
     """`:` behind the last word before the place where Python misses it."""
-    if message.problem != "expected ':'":
-        return
     line = text.line(span.line)
     column = 0
     try:

@@ -1,0 +1,105 @@
+"""Files and notebooks compiled: their texts in order, which share their names as the cells of a notebook do."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..source.diagnostic import Diagnostic
+from ..source.document import Document, NotReadable, PlainCell, Unit
+
+# Statements of plain notebook cells that only make names, which kernels of later cells may use.
+NAMING = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef, ast.Assign, ast.AnnAssign)
+
+
+class UsageError(Exception):
+    """The command cannot be carried out as it was given; exit status 2."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A diagnostic and the text that it speaks of."""
+
+    unit: Unit
+    diagnostic: Diagnostic
+
+
+def document(path: Path) -> Document:
+    """A file as it is given.  UsageError: it cannot be read."""
+    try:
+        return Document.read(path)
+    except (OSError, NotReadable) as error:
+        raise UsageError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
+
+
+def check(file: Document, asked: Any) -> list[Found]:
+    """What is wrong with the texts of a file; its kernels are checked, its main program is not run."""
+    # What the file prints would mix with our lines.
+    with contextlib.redirect_stdout(sys.stderr):
+        return [
+            Found(unit, diagnostic)
+            for unit, compilation in compile_all(file, asked, file.path.stem, lower=asked.build)
+            for diagnostic in compilation.diagnostics
+        ]
+
+
+def compile_all(file: Document, asked: Any, module: str, *, lower: bool = True) -> Iterator[tuple[Unit, Any]]:
+    """Every text of a file with its compilation.  module: their `__name__`."""
+    from ..runtime.compilation import compile_cell
+
+    names: dict[str, Any] = {"__name__": module, "__file__": str(file.path)}
+    with _directory_on_path(file.path):
+        for part in _parts(file):
+            if isinstance(part, PlainCell):
+                _run_naming_statements(part, names)
+                continue
+            try:
+                compilation = compile_cell(
+                    "\n".join(part.text.lines),
+                    names,
+                    filename=part.place,
+                    first_line=part.first_line,
+                    target=asked.target,
+                    arch=asked.arch,
+                    lower=lower,
+                )
+            except SystemExit as stop:
+                raise UsageError(f"{part.place} ended itself with status {stop.code}") from None
+            yield part, compilation
+
+
+def _parts(file: Document) -> list[Unit | PlainCell]:
+    try:
+        return list(file.parts())
+    except NotReadable as error:
+        raise UsageError(f"{file.path} is no notebook") from error
+
+
+def _run_naming_statements(cell: PlainCell, names: dict[str, Any]) -> None:
+    """Best effort: a name that cannot be made here is reported where a kernel uses it."""
+    if cell.lines and cell.lines[0].startswith("%%"):
+        return
+    kept = ["" if line.lstrip().startswith(("%", "!")) else line for line in cell.lines]
+    try:
+        tree = ast.parse("\n".join(kept))
+    except SyntaxError:
+        return
+    for node in tree.body:
+        if isinstance(node, NAMING):
+            with contextlib.suppress(Exception):
+                exec(compile(ast.Module([node], []), "<cell>", "exec", dont_inherit=True), names)
+
+
+@contextlib.contextmanager
+def _directory_on_path(path: Path) -> Iterator[None]:
+    """As `python FILE` does: modules beside the file can be imported."""
+    sys.path.insert(0, str(path.resolve().parent))
+    try:
+        yield
+    finally:
+        sys.path.pop(0)
