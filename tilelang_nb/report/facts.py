@@ -43,11 +43,13 @@ class Change:
     removed: int
 
 
-def verdict(diagnostics: Sequence[Diagnostic]) -> tuple[str, str]:
-    """ "ok", "warning" or "error", and the words for it."""
+def verdict(diagnostics: Sequence[Diagnostic], findings: Sequence[Diagnostic] = ()) -> tuple[str, str]:
+    """ "ok", "warning" or "error", and the words for it.  findings: what was found in the last launches."""
+    worst = "error" if any(found.severity == "error" for found in diagnostics) else "warning"
+    if findings and worst != "error":
+        return "error", f"compiled; {count(findings)} in the launch"
     if not diagnostics:
         return "ok", "ok"
-    worst = "error" if any(found.severity == "error" for found in diagnostics) else "warning"
     return worst, count(diagnostics) if worst == "error" else f"ok, {count(diagnostics)}"
 
 

@@ -75,7 +75,7 @@ def to_html(
     shown = list(kernels.items()) if kernels is not None else [(subject.name, subject)]
     if not shown and not (diagnostics and subject.diagnostics):
         return ""
-    parts = [_head(subject, [name for name, _ in shown])]
+    parts = [_head(subject, shown)]
     if diagnostics:
         parts.append(diagnostics_html(subject.text, subject.diagnostics))
     for name, kernel in shown:
@@ -91,10 +91,13 @@ def to_page(subject: Any) -> str:
     return PAGE.format(title=f"{escape(name)} - tilelang_nb", body=to_html(subject, limit=None))
 
 
-def _head(subject: Any, names: Sequence[str]) -> str:
-    what = f"{len(names)} kernels" if len(names) > 1 else "no kernel" if not names else ""
+def _head(subject: Any, kernels: Sequence[tuple[str, Any]]) -> str:
+    what = f"{len(kernels)} kernels" if len(kernels) > 1 else "no kernel" if not kernels else ""
+    findings = [found for _, kernel in kernels for found in kernel.findings]
     words = [escape(subject.text.name), what, escape(device(subject.target))]
-    line = badge(*verdict(subject.diagnostics)) + span(dim(" · ".join(filter(None, words))), "margin:0 0 0 10px")
+    line = badge(*verdict(subject.diagnostics, findings)) + span(
+        dim(" · ".join(filter(None, words))), "margin:0 0 0 10px"
+    )
     return div(line, "margin:0 0 4px 0")
 
 
@@ -119,7 +122,7 @@ def _meaning(code_name: str) -> str:
 
 def _kernel(name: str, kernel: Any, show: tuple[str, ...], limit: int | None, alone: bool) -> str:
     title = tag("b", escape(name), f"{MONO};font-size:14px")
-    sign = "" if alone else " " + badge(*verdict(kernel.diagnostics))
+    sign = "" if alone else " " + badge(*verdict(kernel.diagnostics, kernel.findings))
     parts = [div(f"{title}{dim(code(f'({signature(kernel)})'))}{sign}", "margin:2px 0")]
     if kernel.program is None:
         parts.append(div(dim("refused: there is nothing to show of it")))
@@ -174,7 +177,7 @@ def _stage(stage: Any, change: Change, width: int, limit: int | None) -> str:
     summary += " " + span(dim(sentence(stage.reason)), "margin:0 0 0 12px")
     # A reason that wraps stays in its column; the rest of the width is for the sign that opens the stage.
     summary = span(summary, "display:inline-flex;width:calc(100% - 20px)")
-    if not stage.changed:
+    if not stage.changed and stage.name != "thread":  # what runs is always there to read
         return div(summary, "padding:1px 0 1px 14px")
     gutter = [_numbers(numbers) for numbers in stage.lines]
     heading = "left: the line of the cell" + ("" if first else " it comes from") + ("; + is new" if change.new else "")

@@ -32,7 +32,7 @@ def to_text(subject: Any, show: Sequence[str] = (), *, diagnostics: bool = True,
 
 
 def _summary(name: str, kernel: Any) -> Iterator[str]:
-    yield f"{name}({signature(kernel)}): {verdict(kernel.diagnostics)[1]}"
+    yield f"{name}({signature(kernel)}): {verdict(kernel.diagnostics, kernel.findings)[1]}"
     if kernel.program is None:
         return
     yield f"  {device(kernel.target)}"
