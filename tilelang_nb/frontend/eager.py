@@ -266,9 +266,10 @@ class EagerWalker(Walker):
                 return argument_of(self.declared[argument.arg])
             except Refusal as refusal:
                 self.report(refusal, argument)
+        known = argument.arg in self.eager.run_time
+        problem = "is used before an annotation says what it is" if known else "is given an array and has no annotation"
         message = say.MissingAnnotation(
-            problem=f"parameter `{argument.arg}` is used before an annotation says what it is",
-            example=EXAMPLE.format(name=argument.arg),
+            problem=f"parameter `{argument.arg}` {problem}", example=EXAMPLE.format(name=argument.arg)
         )
         self.unannotated[message] = argument
         return Unannotated(message)

@@ -89,10 +89,15 @@ def devices(shell: Any, _: str) -> None:
 def inspect(shell: Any, name: str) -> None:
     """Show the stages of a kernel of the notebook again."""
     from ..runtime.kernel import Kernel
+    from ..tilelang import EagerFunction
 
-    kernels = {
-        key: value for key, value in shell.user_ns.items() if isinstance(value, Kernel) and not key.startswith("_")
-    }
+    kernels = {}
+    for key, value in shell.user_ns.items():
+        value = value.kernel if isinstance(value, EagerFunction) else value  # the one compiled or launched last
+        if isinstance(value, Kernel) and not key.startswith("_"):
+            kernels[key] = value
+    if isinstance(shell.user_ns.get(name), EagerFunction) and name not in kernels:
+        raise UsageError(f"%tilelang inspect: `{name}` has no kernel yet; call it, or use `{name}.compile(...)`")
     if name not in kernels:
         near = difflib.get_close_matches(name, kernels, 1)
         there = f"did you mean `{near[0]}`?" if near else f"kernels here: {', '.join(kernels) or 'none'}"
