@@ -317,6 +317,12 @@ def test_a_target_that_is_not_there_is_said_at_the_kernel(kernel: Any) -> None:
     assert reply.error.startswith("error[TL302]")
 
 
+def test_a_module_that_is_not_there_is_said_at_its_import_alone(kernel: Any) -> None:
+    reply = kernel.run("%%tilelang\nimport no_such_module")
+    assert reply.error_name == "ModuleNotFoundError"
+    assert "import no_such_module" in reply.error and "imports.py" not in reply.error
+
+
 def test_an_empty_cell_is_ipythons_message(kernel: Any) -> None:
     reply = kernel.run("%%tilelang")
     assert "cell body is empty" in reply.error + reply.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import threading
 
 import numpy as np
@@ -155,6 +156,25 @@ def test_a_refused_launch_points_at_the_parameter_and_at_the_call() -> None:
     shown = "\n".join(caught.value._render_traceback_())
     assert "In[7]:4:7" in shown and "int64" in shown
     assert "k(np.zeros(4, np.int64), 5)" in shown.split("\n")[-1] and "kernel.py" not in shown
+
+
+def test_a_mistake_in_a_kernel_of_a_factory_points_at_the_call_of_the_factory() -> None:
+    cell = """import tilelang
+
+@tilelang.jit(out_idx=[-1])
+def factory(n):
+    @T.prim_func
+    def main(a: T.Tensor((n,), "float32"), b: T.Tensor((n,), "float32")):
+        with T.Kernel(1, threads=32):
+            b[0] = a[j]
+    return main
+"""
+    names: dict = {}
+    linecache.cache["In[7]"] = (len(cell), None, cell.splitlines(True), "In[7]")
+    tilelang_nb.compile_cell(cell, names, filename="In[7]")
+    with pytest.raises(tilelang_nb.CompileError) as caught:
+        names["factory"](8)
+    assert 'names["factory"](8)' in caught.value._render_traceback_()[-1]
 
 
 def test_kernels_can_be_launched_from_several_threads() -> None:

@@ -5,14 +5,17 @@ With rendered diagnostics in place of a Python traceback, or with a traceback th
 
 from __future__ import annotations
 
+import os
 from types import TracebackType
 from typing import Any
 
-from ..runtime.errors import CompileError
+from ..runtime.errors import PACKAGE, CompileError
 from ..source import catalogue as say
 from ..source.diagnostic import Diagnostic
 from ..source.render import render
 from ..source.text import Text
+
+IMPORTS = os.path.join(PACKAGE, "frontend", "imports.py")
 
 
 class CellRefused(CompileError):
@@ -47,6 +50,10 @@ def begin_at_cell(error: BaseException, code_name: str, shell: Any) -> BaseExcep
     if traceback is None:
         return error
     kept = traceback
+    if isinstance(error, ImportError) and traceback.tb_next is not None:
+        inner = traceback.tb_next
+        if inner.tb_next is None and inner.tb_frame.f_code.co_filename == IMPORTS:
+            traceback.tb_next = None  # the stand-in for `__import__` has nothing to tell
 
     def shown() -> list[str]:
         return shell.InteractiveTB.structured_traceback(type(error), error, kept, tb_offset=0)

@@ -44,12 +44,16 @@ def _report(error: Exception, text: str) -> list[str]:
 
 
 def call_places(traceback: TracebackType | None) -> list[str]:
-    """`file:line: text` of the frames that do not belong to the package, outermost first."""
+    """`file:line: text` of the frames that do not belong to the package, outermost first.
+
+    A frame that stands at a decorator defines the kernel, in a factory; it is called from the frame around it.
+    """
     places = []
     while traceback is not None:
         name, line = traceback.tb_frame.f_code.co_filename, traceback.tb_lineno
-        if not name.startswith(PACKAGE):
-            places.append(f"{_shown_name(name)}:{line}: {linecache.getline(name, line).strip()}".rstrip(": "))
+        written = linecache.getline(name, line).strip()
+        if not name.startswith(PACKAGE) and not written.startswith("@"):
+            places.append(f"{_shown_name(name)}:{line}: {written}".rstrip(": "))
         traceback = traceback.tb_next
     return places
 
