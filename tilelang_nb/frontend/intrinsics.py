@@ -16,9 +16,10 @@ from ..language.values import COMPARE, Buffer, Region, Value, derived, is_device
 from ..source import catalogue as say
 from ..source.diagnostic import Refusal
 from .builtin_functions import DescribingText, table
-from .contents import check_guarded_change, check_used_up, watched
+from .contents import check_change, check_used_up, device_scope, watched
 from .macros import Macro
 from .unroll import Clause
+from .user_code import MUTATORS, all_plain
 
 PYTHON = {
     "<": operator.lt,
@@ -28,39 +29,6 @@ PYTHON = {
     "==": operator.eq,
     "!=": operator.ne,
 }
-MUTATORS = frozenset(
-    [
-        "append",
-        "extend",
-        "insert",
-        "remove",
-        "pop",
-        "clear",
-        "sort",
-        "reverse",
-        "update",
-        "add",
-        "discard",
-        "setdefault",
-        "popitem",
-        "appendleft",
-        "extendleft",
-        "popleft",
-        "rotate",
-        "difference_update",
-        "intersection_update",
-        "symmetric_difference_update",
-        "fill",
-        "put",
-        "resize",
-        "partition",
-        "__setitem__",
-        "__delitem__",
-        "__iadd__",
-        "__imul__",
-        "__ior__",
-    ]
-)
 
 
 class Intrinsics:
@@ -79,24 +47,25 @@ class Intrinsics:
         names: which arguments are plain names: a name or None per positional one, and (keyword, name) pairs.
         """
         walker = self.walker
-        if walker.scope.device or walker.builder.guard:
+        if device_scope(walker) is not None or walker.builder.guard:
             for value in (getattr(function, "__self__", None), *args, *kwargs.values()):
                 check_used_up(walker, value)
+            owner = _changed_by(function, args, kwargs)
+            if owner is not None:
+                check_change(walker, owner)
+            said = owner is not None and all_plain(args) and not kwargs
+            if type(function) is not Macro and not said:
+                return watched(walker, function, args, kwargs, lambda: self._called(names, function, args, kwargs))
+        return self._called(names, function, args, kwargs)
+
+    def _called(self, names: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        walker = self.walker
         special = self._table.get(id(function))
         if special is not None:
             self.argument_names = names[0] if names else ()
             return special(*args, **kwargs)
         if type(function) is Macro:
             return walker.inline(function, args, kwargs, names)
-        if walker.scope.device or walker.builder.guard:
-            owner = _changed_by(function, args, kwargs)
-            if owner is not None:
-                check_guarded_change(walker, owner)
-                walker.check_change(owner)
-            elif _runs_foreign_code(function, args):
-                walker.remember_contents()
-                if walker.builder.guard:
-                    return watched(walker, lambda: function(*args, **kwargs))
         return function(*args, **kwargs)
 
     def unpacked(self, iterable: Any) -> Any:
@@ -308,24 +277,3 @@ def _changed_by(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     return (
         owner if type(owner).__module__ in ("builtins", "collections", "array", "numpy") and owner is not None else None
     )
-
-
-def _runs_foreign_code(function: Any, args: tuple[Any, ...]) -> bool:
-    """Whether a call may run Python code of the user, which might change a container unseen."""
-    if _is_foreign(function):
-        return True
-    return any(_is_foreign(argument) for argument in args if callable(argument) and not isinstance(argument, type))
-
-
-def _is_foreign(function: Any) -> bool:
-    if isinstance(function, type):
-        return function.__module__ != "builtins"
-    module = getattr(function, "__module__", None)
-    if type(function).__name__ in (
-        "builtin_function_or_method",
-        "method_descriptor",
-        "method-wrapper",
-        "wrapper_descriptor",
-    ):
-        return False
-    return not (isinstance(module, str) and module.startswith("tilelang_nb."))

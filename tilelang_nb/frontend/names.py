@@ -147,7 +147,7 @@ class Frame:
     path: the calls that lead here; it identifies the instance across restarts.  local_names: names its text binds.
     entry: the scope it was entered in.  text: the text its nodes belong to.  codes: compiled expressions of that text.
     read_conflict: decides what a Conflict means.  note_read: told of reads of mutable scalars.  remember: told of
-    mutable objects that come from outside.
+    mutable objects that come from outside.  caller: the frame that called this macro.
     """
 
     path: tuple[Any, ...]
@@ -159,6 +159,7 @@ class Frame:
     read_conflict: Callable[[Frame, str, Conflict], Any]
     note_read: Callable[[str, Mutable], None]
     remember: Callable[[Any], None]
+    caller: Frame | None = None
     states: dict[str, Binding] = field(default_factory=dict)
     origins: dict[str, tuple[Site, Any, Scope]] = field(default_factory=dict)  # site, node and scope of plain names
     turns: tuple[int, ...] = ()  # of the compile-time loops of this frame that are at work

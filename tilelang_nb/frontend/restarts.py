@@ -1,22 +1,24 @@
 """What the passes of one build share, so that a restarted build finds the user's objects as the first pass did.
 
-Compile-time code runs once per pass.  Lists, dicts and sets from outside get their contents back, and iterators from
-outside give the same items again, if the kernel, or a Python function that it names, names them.  Not undone:
-attributes of objects, nested contents, files, random numbers.
+Compile-time code runs once per pass.  Before each further pass the state gets back to what it was that can be reached
+from what the kernel and its macros name (`python_state`: globals, closures, attributes, contents, small arrays, random
+numbers), and iterators from outside give the same items again.  Not undone: files, large arrays, state of libraries,
+and iterators used up inside helpers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from types import CodeType, FunctionType
+from types import FunctionType
 from typing import Any
 
 from ..source.diagnostic import Poisoned
-from .bindings import CONTAINERS
 from .definitions import Definition
-from .locate import is_own
+from .macros import Macro
 from .names import MISSING, Outer
+from .python_state import Watch
+from .user_code import QuietCalls, global_names, is_library_file, is_plain
 
 FUNCTIONS = 1000  # functions that are searched for names
 
@@ -25,57 +27,72 @@ FUNCTIONS = 1000  # functions that are searched for names
 class Shared:
     """iterators: items taken so far from iterators that come from outside, by id.
 
-    containers: outside containers with the contents that the first pass found, by id.
+    roots: objects that the text of the kernel and its macros names.  state: of everything they lead to, as the first
+    pass found it.  quiet_calls: which calls need no comparison.
     """
 
     iterators: dict[int, tuple[Any, list[Any]]] = field(default_factory=dict)
-    containers: dict[int, tuple[Any, Any]] = field(default_factory=dict)
+    roots: list[Any] = field(default_factory=list)
+    state: Watch = field(default_factory=Watch)
+    quiet_calls: QuietCalls = field(default_factory=QuietCalls)
 
     def remember(self, value: Any) -> None:
         """An object from outside that a pass may use up or change."""
-        if issubclass(type(value), CONTAINERS):  # `isinstance` asks the object, which may be hostile
-            if id(value) not in self.containers:
-                self.containers[id(value)] = (value, value.copy())
-        elif hasattr(type(value), "__next__") and id(value) not in self.iterators:
+        if is_plain(value) or any(value is root for root in self.roots):
+            return
+        self.roots.append(value)
+        self.state.add([value])
+        self._iterator(value)
+
+    def _iterator(self, value: Any) -> None:
+        if hasattr(type(value), "__next__") and id(value) not in self.iterators:
             self.iterators[id(value)] = (value, [])
 
     def remember_outside(self, definition: Definition, outer: Outer) -> None:
-        """Everything that the text of a kernel names, and what the Python functions among it name."""
+        """Everything that the text of a kernel names, with what its macros and the Python functions among it name."""
+        texts, seen_texts = [(definition, outer)], set()
         pending: list[FunctionType] = []
-        for name in definition.outside_names:
-            try:
-                value = outer.look_up(name)
-            except Poisoned:
+        while texts:
+            text, names = texts.pop()
+            if id(text) in seen_texts:
                 continue
-            self._found(value, pending)
+            seen_texts.add(id(text))
+            for name in text.outside_names:
+                try:
+                    value = names.look_up(name)
+                except Poisoned:
+                    continue
+                if type(value) is Macro:
+                    texts.append((value.definition, value.outer))
+                elif type(value) is FunctionType:
+                    pending.append(value)
+                if value is not MISSING:
+                    self.remember(value)
+        self._remember_iterators(pending)
+
+    def _remember_iterators(self, pending: list[FunctionType]) -> None:
+        """Iterators that the functions name."""
         seen: set[int] = set()
         while pending and len(seen) < FUNCTIONS:
             function = pending.pop()
-            if id(function) in seen or is_own(function.__code__.co_filename):
+            if id(function) in seen or is_library_file(function.__code__.co_filename):
                 continue
             seen.add(id(function))
-            for name in _names(function.__code__):
-                self._found(function.__globals__.get(name, MISSING), pending)
+            found = [dict.get(known, name) for known, name in global_names(function)]
             for cell in function.__closure__ or ():
                 try:
-                    self._found(cell.cell_contents, pending)
+                    found.append(cell.cell_contents)
                 except ValueError:  # not bound yet
                     continue
-
-    def _found(self, value: Any, pending: list[FunctionType]) -> None:
-        if type(value) is FunctionType:
-            pending.append(value)
-        elif value is not MISSING:
-            self.remember(value)
+            for value in found:
+                if type(value) is FunctionType:
+                    pending.append(value)
+                else:
+                    self._iterator(value)
 
     def restore(self) -> None:
-        """Undo what an abandoned pass did to the contents of containers."""
-        for container, before in self.containers.values():
-            now = list(items_of(container))
-            then = list(items_of(before))
-            if len(now) != len(then) or any(a is not b for a, b in zip(now, then)):
-                container.clear()
-                (container.update if isinstance(container, (dict, set)) else container.extend)(before)
+        """Undo what an abandoned pass did to the state outside."""
+        self.state.restore()
 
 
 def items_of(container: Any) -> Iterator[Any]:
@@ -86,10 +103,3 @@ def items_of(container: Any) -> Iterator[Any]:
             yield value
     else:
         yield from container
-
-
-def _names(code: CodeType) -> Iterator[str]:
-    yield from code.co_names
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _names(constant)

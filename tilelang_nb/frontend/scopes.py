@@ -13,14 +13,13 @@ class Scope:
 
     saved: (frame, name) -> binding before the scope, the journal that undoes bindings.  rebound: (frame, name) -> the
     node that bound it last, which tells a loop what changed.  exposed: names that were read before the body re-bound
-    them. final: (frame, name) -> binding at the end.  hidden: names hidden on entry.  contents: the contents of
-    compile-time containers before code that might change them unseen was called, or None. escaped: names that hold
-    what the last iteration of a `T.Parallel` loop left when a `break` or `continue` leaves this loop.  terminated:
-    nothing after this point in the scope is reached.
+    them. final: (frame, name) -> binding at the end.  hidden: names hidden on entry.  outside: what was made before
+    the scope, once that was asked for.  unseen: the state that code without a call in the text may change here; None
+    where nothing is compared.  escaped: names that hold what the last iteration of a `T.Parallel` loop left when a
+    `break` or `continue` leaves this loop.  terminated: nothing after this point in the scope is reached.
     """
 
     __slots__ = (
-        "contents",
         "depth",
         "escaped",
         "exposed",
@@ -29,10 +28,12 @@ class Scope:
         "kind",
         "node",
         "open",
+        "outside",
         "parent",
         "rebound",
         "saved",
         "terminated",
+        "unseen",
     )
 
     def __init__(self, kind: ScopeKind, node: Any, parent: Scope | None):
@@ -45,7 +46,8 @@ class Scope:
         self.final: dict[Any, Any] = {}
         self.escaped: set[Any] = set()
         self.hidden: list[Any] = []
-        self.contents: list[tuple[Any, tuple[Any, ...]]] | None = None
+        self.outside: Any = None
+        self.unseen: Any = None
 
     @property
     def device(self) -> bool:

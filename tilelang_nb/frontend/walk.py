@@ -16,8 +16,8 @@ from ..language.values import Value
 from ..source import catalogue as say
 from ..source.diagnostic import Diagnostic, Message, Note, Poisoned, Refusal
 from ..source.text import Text
-from .bindings import CONTAINERS, Bindings
-from .contents import held, reaches
+from .bindings import Bindings
+from .contents import check_change, check_unseen, objects_with_code
 from .control import Leave, ReturnValue
 from .definitions import Definition
 from .emit import Builder
@@ -27,7 +27,8 @@ from .limits import Limits
 from .locate import exception_text, header_span, internal_error, is_internal, line_span, place_of, with_operands
 from .macros import Macro, parameters, reference
 from .names import INTRINSICS, Frame, Hidden, Mutable, Outer, Plain, Site
-from .restarts import Shared, items_of
+from .python_state import Watch
+from .restarts import Shared
 from .scopes import Scope, ScopeKind
 from .syntax import walk_statement
 from .unroll import Node, Record, named
@@ -148,7 +149,7 @@ class Walker(Bindings):
         """A warning at the statement at hand."""
         self.report(Refusal(message), self.statement)
 
-    # -- objects from outside, and containers that change ------------------------------------------------------------
+    # -- objects from outside ----------------------------------------------------------------------------------------
     def replayed(self, iterable: Iterable[Any]) -> Iterator[Any]:
         """An iterator from outside gives its items once; a restarted build must see the same items again."""
         memory = self.shared.iterators.get(id(iterable))
@@ -168,39 +169,7 @@ class Walker(Bindings):
 
     def check_change(self, owner: Any) -> None:
         """A container may change under device control flow only if this scope made it (TL133)."""
-        if not self.scope.device or not isinstance(owner, object):
-            return
-        mine = [self.frame.names.get(name) for frame, name in self.scope.saved if frame is self.frame]
-        if not reaches(mine, owner):
-            what = f"a {type(owner).__name__} changes under runtime control flow"
-            raise Refusal(
-                say.CompileTimeObjectChanged(what=what, remedy="use a buffer, or make the object in this block")
-            )
-
-    def remember_contents(self) -> None:
-        """Code that this walk does not see is about to run: note what containers hold, for the open device scopes."""
-        contents: list[tuple[Any, tuple[Any, ...]]] | None = None
-        scope: Scope | None = self.scope
-        while scope is not None and scope.device and scope.contents is None:
-            if contents is None:
-                outside = [container for container, _ in self.shared.containers.values()]
-                contents = [(c, tuple(items_of(c))) for c in (*held(self), *outside) if isinstance(c, CONTAINERS)]
-            scope.contents = contents
-            scope = scope.parent
-
-    def check_contents(self, scope: Scope) -> None:
-        """Catch changes made where no syntax shows them, in a helper function."""
-        mine = [frame.names.get(name) for frame, name in scope.saved if frame is self.frame]
-        for container, before in scope.contents or ():
-            now = tuple(items_of(container))
-            if (len(now) != len(before) or any(a is not b for a, b in zip(now, before))) and not reaches(
-                mine, container
-            ):
-                what = f"a {type(container).__name__} changes under runtime control flow"
-                message = say.CompileTimeObjectChanged(
-                    what=what, remedy="use a buffer, or make the object in this block"
-                )
-                self.report(Refusal(message), scope.node)
+        check_change(self, owner)
 
     # -- scopes ----------------------------------------------------------------------------------------------------
     def open(self, kind: ScopeKind, node: ast.AST, hide: Iterable[str] = ()) -> Scope:
@@ -218,6 +187,8 @@ class Walker(Bindings):
                 continue
             scope.hidden.append(name)
         self.scope = self.builder.scope = scope
+        if scope.device:
+            scope.unseen = Watch(objects_with_code(self))
         return scope
 
     def close(self) -> Any:
@@ -226,7 +197,7 @@ class Walker(Bindings):
         Names get back what they held before; `scope.final` keeps what they held inside.
         """
         scope = self.scope
-        self.check_contents(scope)
+        check_unseen(self, scope)
         body = self.builder.close() if scope.kind != "host-if" else None
         for key, before in scope.saved.items():
             frame, name = key
@@ -256,6 +227,7 @@ class Walker(Bindings):
 
     # -- functions -------------------------------------------------------------------------------------------------
     def new_frame(self, definition: Definition, path: tuple[Any, ...], outer: Outer) -> Frame:
+        caller = getattr(self, "frame", None)
         frame = Frame(
             path,
             definition.local_names,
@@ -266,6 +238,7 @@ class Walker(Bindings):
             self.read_conflict,
             self.note_read,
             self.shared.remember,
+            caller,
         )
         frame.names[INTRINSICS] = self.intrinsics
         frame.names["__builtins__"] = {}
