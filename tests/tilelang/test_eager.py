@@ -489,6 +489,70 @@ def test_the_kernels_of_a_cell_are_those_that_it_compiled() -> None:
     assert list(second.kernels) == ["add", "add_2"] and np.array_equal(second.result, numbers(20) * 2)
 
 
+def test_what_the_kernel_reads_from_outside_is_a_constant_of_the_compilation() -> None:
+    text = """
+offset, table = 1, [1, 2]
+@T.macro
+def scaled(x):
+    return x * factor()
+def factor():
+    return table[0]
+"""
+    text += ADD.replace("+ B[bx * block + i]", "+ scaled(B[bx * block + i]) + offset")
+    names = compiled(text).namespace
+    a = np.arange(8, dtype=np.float32)
+
+    def check(change: str, expected: np.ndarray, kernels: int) -> None:
+        compiled_again = tilelang_nb.compile_cell(change, names)
+        assert compiled_again.ok
+        assert np.array_equal(names["add"](a, a), expected) and len(names["add"].kernels) == kernels
+
+    check("", a + a + 1, 1)
+    check("offset = 5", a + a + 5, 2)
+    check("table[0] = 3", a + 3 * a + 5, 3)
+    check("def factor(): return 7", a + 7 * a + 5, 4)
+    check("@T.macro\ndef scaled(x):\n    return -x", a - a + 5, 5)
+    check("unrelated = 1", a - a + 5, 5)
+
+
+def test_an_argument_that_the_body_changes_is_as_given_in_every_pass() -> None:
+    text = ADD.replace("block: int = 128", "seen, block: int = 128")
+    text = text.replace("    C = T.empty", "    seen.append(N)\n    C = T.empty")
+    add, seen, a = eager(text, "add"), [], numbers(16)
+    add(a, a, seen)
+    assert seen == [16]
+
+
+def test_a_list_of_results_is_a_list() -> None:
+    text = ADD.replace("    C = T.empty((N,), T.float32)", "    Cs = [T.empty((N,), T.float32) for _ in range(2)]")
+    text = text.replace(
+        "            C[bx * block + i] =", "            Cs[0][bx * block + i] = 1\n            Cs[1][bx * block + i] ="
+    )
+    a = numbers(16)
+    result = eager(text.replace("return C", "return Cs"), "add")(a, a)
+    assert type(result) is list and np.array_equal(result[0], np.ones(16)) and np.array_equal(result[1], a + a)
+
+
+def test_a_method_takes_its_object_as_a_constant() -> None:
+    text = """
+class Scale:
+    def __init__(self, by):
+        self.by = by
+    @jit
+    def run(self, A):
+        N = T.const("N")
+        A: T.Tensor[[N], T.float32]
+        B = T.empty((N,), T.float32)
+        with T.Kernel(1, threads=N):
+            for i in T.Parallel(N):
+                B[i] = A[i] * self.by
+        return B
+"""
+    Scale = eager(text, "Scale")
+    a = numbers(8)
+    assert np.array_equal(Scale(2).run(a), a * 2) and np.array_equal(Scale(3).run(a), a * 3)
+
+
 def test_closures_and_globals_are_read_when_the_kernel_is_compiled() -> None:
     text = """
 offset = 1

@@ -146,6 +146,19 @@ def test_a_refused_call_from_another_cell_shows_its_own_text() -> None:
     assert "line 10" in str(diagnostic.notes[0])
 
 
+def test_a_call_in_a_kernel_is_refused() -> None:
+    text = (
+        ADD
+        + """
+@T.prim_func
+def k(A: T.Tensor((8,), "float32")):
+    with T.Kernel(1, threads=8):
+        add(A, A)
+"""
+    )
+    assert said(text) == [("TL127", 16)]
+
+
 def test_const_outside_an_eager_kernel_is_refused() -> None:
     text = """@T.prim_func
 def k(A: T.Tensor((4,), "float32")):

@@ -40,6 +40,7 @@ from .parameters import EXAMPLE, argument_of, parameter
 from .program import Parameter, TileProgram
 from .restarts import Shared
 from .session import outer_of
+from .surroundings import surroundings
 from .walk import Walker
 
 RUN_TIME = object()  # stands for an argument that is known when the kernel runs
@@ -73,6 +74,11 @@ class EagerDefinition:
         """Names outside, as they are now."""
         return outer_of(self.function, self.session)
 
+    @property
+    def surroundings(self) -> tuple[Any, ...]:
+        """What a build reads from outside now, to be compared."""
+        return surroundings(self.definition, self.outer)
+
 
 @dataclass(frozen=True)
 class Outline:
@@ -99,11 +105,11 @@ class Outline:
 
 @dataclass(frozen=True)
 class EagerBuilt:
-    """program: None where it is refused.  several: it returns a tuple."""
+    """program: None where it is refused.  collection: tuple or list, where it returns one."""
 
     program: TileProgram | None
     diagnostics: tuple[Diagnostic, ...]
-    several: bool = False
+    collection: type | None = None
 
 
 @dataclass
@@ -193,7 +199,7 @@ def build(eager: EagerDefinition, call: Call) -> EagerBuilt:
     except Exception as error:  # a fault of this package must not end the session
         return EagerBuilt(None, (internal_error(error).at(place),))
     sys.stdout.write(printed)
-    results, several = walker.results()
+    results, collection = walker.results()
     ordered = [p.arg for p in parameters(definition.node)]
     declared = sorted(walker.declared.values(), key=lambda p: ordered.index(p.name))
     if walker.errors or not walker.complete:
@@ -201,7 +207,7 @@ def build(eager: EagerDefinition, call: Call) -> EagerBuilt:
     built = finish(walker, definition, [*declared, *results], printed)
     returns = tuple(range(len(declared), len(declared) + len(results)))
     program = replace(built.program, returns=returns) if built.program is not None else None
-    return EagerBuilt(program, built.diagnostics, several)
+    return EagerBuilt(program, built.diagnostics, collection)
 
 
 def _walk(eager: EagerDefinition, call: Call, *, launches: bool) -> tuple[EagerWalker, str]:
@@ -209,6 +215,9 @@ def _walk(eager: EagerDefinition, call: Call, *, launches: bool) -> tuple[EagerW
     promoted: dict[Site, Kind] = {}
     outer, shared = eager.outer, call.shared
     shared.remember_outside(eager.definition, outer)
+    for argument in call.arguments.values():
+        if argument is not RUN_TIME:
+            shared.remember(argument)
     for _ in range(eager.limits.passes):
         shared.restore()
         walker = EagerWalker(eager, outer, promoted, call, launches)
@@ -332,18 +341,18 @@ class EagerWalker(Walker):
         self.made.append(made)
         return made
 
-    def results(self) -> tuple[list[Parameter], bool]:
-        """The tensors that the kernel returns, as parameters, and whether it returns a tuple."""
+    def results(self) -> tuple[list[Parameter], type | None]:
+        """The tensors that the kernel returns, as parameters, and the type of the tuple or list that holds them."""
         returned = self.returned
-        several = isinstance(returned, (tuple, list))
-        buffers = list(returned) if several else [] if returned is None else [returned]
+        collection = next((kind for kind in (tuple, list) if isinstance(returned, kind)), None)
+        buffers = list(returned) if collection is not None else [] if returned is None else [returned]
         found: list[Parameter] = []
         for buffer in buffers:
             if not any(buffer is made for made in self.made) or any(p.name == buffer.name for p in found):
                 problem = "an eager kernel returns tensors that it makes with `T.empty`, each once"
                 remedy = "tensors that are passed are written in place and need no `return`"
                 self.report(Refusal(say.ReturnNotAllowed(problem=problem, remedy=remedy)), self.statement)
-                return [], several
+                return [], collection
             shape = tuple([e if isinstance(e, int) else e.use() for e in buffer.shape])
             found.append(Parameter(buffer.name, "tensor", str(buffer.dtype), shape, None, buffer.var))
         returned_vars = [p.var for p in found]
@@ -352,7 +361,7 @@ class EagerWalker(Walker):
             for statement in self.builder.frames[0]
             if not (isinstance(statement, tir.AllocBuffer) and any(map(statement.buffer.same_as, returned_vars)))
         ]
-        return found, several
+        return found, collection
 
     def report(self, refusal: Refusal, node: ast.AST) -> None:
         """A parameter without annotation is said once, at the parameter."""

@@ -1,16 +1,16 @@
 """`@jit` on a function whose body is the kernel: a call compiles it for its arguments, launches it and returns the
 tensors that it makes.
 
-Sizes named by `T.const` and arguments that are no tensors are constants of a compilation; one is kept for each set of
-them.
+Sizes named by `T.const` and arguments that are no tensors are constants of a compilation, and so is what the kernel
+reads from outside (`frontend.surroundings`); one is kept for each set of them.
 """
 
 from __future__ import annotations
 
 import difflib
+import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from ..frontend import eager
 from ..frontend.eager_syntax import syntax_mistakes
 from ..frontend.locate import header_span
 from ..language.tensors import Tensor
+from ..language.values import is_building, is_device
 from ..runtime.arguments import bind
 from ..runtime.errors import CompileError, LaunchError
 from ..runtime.host_arrays import NoHostArray, host_array, host_dtype
@@ -34,10 +35,10 @@ UNKEYED = object()  # the key of arguments that cannot be compared
 
 @dataclass(frozen=True)
 class Compiled:
-    """kernel: what is launched.  several: it returns a tuple."""
+    """kernel: what is launched.  collection: tuple or list, where it returns one."""
 
     kernel: Kernel
-    several: bool
+    collection: type | None
 
 
 class EagerFunction(JitFunction):
@@ -74,14 +75,21 @@ class EagerFunction(JitFunction):
         """Launch it; the tensors that it returns."""
         if "stream" not in self.signature.parameters:
             kwargs.pop("stream", None)  # the simulated device has one
+        if is_building() and any(map(is_device, (*args, *kwargs.values()))):
+            what = f"a call of the kernel `{self.func.__name__}` in a kernel"
+            remedy = "make it a `@T.macro`, or launch the kernels one after the other"
+            raise Refusal(say.UnsupportedSyntax(what=what, remedy=remedy))
         given, sizes = self._arguments(args, kwargs, launch=True)
         compiled = self._for(given, sizes)
         kernel = compiled.kernel
         passed = [p.name for at, p in enumerate(kernel.parameters) if at not in kernel.outputs]
         result = kernel(*[given[name] for name in passed])
-        if not compiled.several:
+        if compiled.collection is None:
             return result
-        return tuple(result) if isinstance(result, list) else (result,)
+        return compiled.collection(result if isinstance(result, list) else [] if result is None else [result])
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
 
     def compile(self, *args: Any, **kwargs: Any) -> Kernel:
         """The kernel for these arguments.
@@ -151,6 +159,7 @@ class EagerFunction(JitFunction):
             value = given.get(name, eager.RUN_TIME)
             arguments[name] = eager.RUN_TIME if self._is_run_time(name, value) else value
         key = _frozen(arguments)
+        key = (key, self.eager.surroundings) if key is not UNKEYED else UNKEYED
         call = eager.Call(arguments, dict(sizes))
         while True:
             at = (key, tuple(sorted(call.sizes.items()))) if key is not UNKEYED else UNKEYED
@@ -197,11 +206,13 @@ class EagerFunction(JitFunction):
         diagnostics = tuple(sorted(built.diagnostics, key=lambda diagnostic: diagnostic.order))
         session = self.eager.session
         eager.report(session, diagnostics)
-        factory = session.kernel_factory if session is not None else partial(make_kernel, text=self.eager.text)
+        factory = (
+            session.kernel_factory if session is not None else functools.partial(make_kernel, text=self.eager.text)
+        )
         made = factory(self.func.__name__, built.program, diagnostics)
         kernel = compile(made, target=self.target, pass_configs=self.pass_configs)
         self._kernels_made.append(kernel)
-        return Compiled(kernel, built.several)
+        return Compiled(kernel, built.collection)
 
     def __repr__(self) -> str:
         count = len(self._kernels_made)
@@ -242,7 +253,7 @@ def _frozen(value: Any) -> Any:
     if isinstance(value, (list, tuple, dict)):
         parts = list(value.items()) if isinstance(value, dict) else list(value)
         frozen = [_frozen(part) for part in parts]
-        return UNKEYED if UNKEYED in frozen else (type(value), tuple(frozen))
+        return UNKEYED if any(part is UNKEYED for part in frozen) else (type(value), tuple(frozen))
     try:
         hash(value)
     except Exception:
