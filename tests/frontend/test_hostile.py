@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import builtins
+
+import numpy as np
 import pytest
 from frontend.cells import HEAD, kernel, run_cell
 
@@ -276,3 +279,26 @@ def test_decorated_things_that_are_no_function_of_this_text_are_refused() -> Non
         "T.macro(max)",
     ):
         assert [code for code, _ in run_cell(HEAD + definition).errors] == ["TL001"]
+
+
+@pytest.mark.parametrize("name", ["range", "len", "isinstance", "print", "min", "dict", "list", "tuple", "sum", "type"])
+@pytest.mark.parametrize("owner", ["builtins", "sys.modules['builtins']"])
+def test_a_cell_that_replaces_a_built_in_has_its_own_and_leaves_the_process_alone(name: str, owner: str) -> None:
+    real = getattr(builtins, name)
+    before = f"import builtins, sys\ndef mine(*args, **kwargs): return [7, 8]\n{owner}.{name} = mine"
+    cell = run_cell(kernel(f"for i, v in enumerate({name}(0)):\n    out[i] = v", before=before))
+    same = getattr(builtins, name) is real
+    setattr(builtins, name, real)
+    assert same
+    out = np.zeros(8, "int32")
+    cell.run(out.copy(), out, np.zeros(8, "float32"), 1, 2)
+    assert list(out[:3]) == [7, 8, 0]
+
+
+def test_a_cell_can_put_a_built_in_back_and_delete_one() -> None:
+    real = builtins.len
+    text = "import builtins\nkeep = builtins.len\nbuiltins.len = lambda x: 5\nfirst = len([])\nbuiltins.len = keep\n"
+    cell = run_cell(text + "second = len([])\ndel builtins.len\nthird = 'len' in dir(builtins)\nlen\n")
+    assert builtins.len is real
+    assert [cell.namespace[name] for name in ("first", "second", "third")] == [5, 0, False]
+    assert isinstance(cell.session.exception, NameError)

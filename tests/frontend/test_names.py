@@ -124,3 +124,13 @@ def test_a_build_with_mistakes_ends_without_internal_errors(body: str) -> None:
     codes = {code for code, _ in run_cell(kernel(body)).errors}
     assert codes
     assert "TL900" not in codes
+
+
+@pytest.mark.parametrize(
+    "body", ["c += 2", "out[0] = c\nc = 1", "for i in range(3):\n    c = c + 1", "max = max(1, 2)"]
+)
+def test_a_name_of_the_module_that_the_kernel_assigns_is_local_and_the_message_says_so(body: str) -> None:
+    cell = run_cell(kernel(body, before="import numpy as np\nc = np.zeros(3)"))
+    assert [code for code, _ in cell.errors] == ["TL002"]
+    name = "max" if "max" in body else "c"
+    assert cell.diagnostics[0].help.startswith(f"`{name}` is assigned in this function, so it is local here")

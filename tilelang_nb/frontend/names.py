@@ -212,6 +212,9 @@ class Frame:
             if value is not MISSING:
                 self.remember(value)
                 return value
+        elif self.outer.look_up(name) is not MISSING:
+            remedy = f"`{name}` is assigned in this function, so it is local here: bind another name to the outer one"
+            raise Refusal(say.UndefinedName(name=name, remedy=remedy))
         raise Refusal(undefined(name, self.known()))
 
     def known(self) -> list[str]:

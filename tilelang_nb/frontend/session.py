@@ -24,7 +24,7 @@ from ..source.syntax_tree import parse
 from ..source.text import Span, Text
 from .build import build_kernel
 from .definitions import SESSION, Definition, Definitions, definition_of, register_code, session_of
-from .imports import Imports
+from .imports import CellBuiltins, Imports, kept_builtins
 from .limits import Limits
 from .locate import exception_text, frames, instruction_place, internal_error, is_internal, line_span
 from .macros import Macro, parameters, references_of
@@ -85,7 +85,8 @@ class Session:
             return self.diagnostics
         self.definitions = Definitions(self.text, tree)
         compiler = compiler or _compiler(tree)
-        self._builtins = {**vars(builtins), "__import__": Imports(self.modules), SESSION: self}
+        self._builtins = {**vars(builtins), SESSION: self}
+        self._builtins["__import__"] = Imports({**self.modules, "builtins": CellBuiltins(self._builtins)})
         before = namespace.get("__builtins__", _ABSENT)
         namespace["__builtins__"] = self._builtins
         self._bind_modules(namespace)
@@ -142,7 +143,8 @@ class Session:
             code = self._compile(node, shown, compiler)
             if code is None:
                 return
-            value = eval(code, namespace)
+            with kept_builtins(self._builtins):
+                value = eval(code, namespace)
             if shown:
                 self.result = value
         except KeyboardInterrupt:
