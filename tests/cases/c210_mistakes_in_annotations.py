@@ -15,6 +15,6 @@ def k(
         out[1] = len(out)
 
 
-EXPECT_SPAN_TEXT = ["ROWZ", 'T.Tensor((4,), "float33")', "T.Tensr", "len(out)"]
+EXPECT_SPAN_TEXT = ["ROWZ", '"float33"', "T.Tensr", "len(out)"]
 EXPECT_HELP = ["ROWS", "float32", "T.Tensor"]
 EXPECT = [("TL002", 8), ("TL205", 9), ("TL003", 10), ("TL107", 15)]

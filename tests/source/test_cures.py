@@ -24,7 +24,6 @@ WITHOUT = {
     "TL103": "what the class is for is not in the text",
     "TL104": "the managed object may do anything on entry and exit",
     "TL109": "a Python type stands for several dtypes",
-    "TL110": "the items of the loop may be any objects, and a device loop has numbers",
     "TL112": "how many items are meant is not in the text",
     "TL113": "it needs a buffer, whose memory and size the author chooses",
     "TL114": "it needs a buffer, whose memory and size the author chooses",
@@ -209,6 +208,11 @@ MEANING = {
         "A[0] = A[1]",
     ),
     "colon": ("if n > 1  # many\n    A[0] = 7.0", "if n > 1:  # many\n    A[0] = 7.0", "if n > 1:\n    A[0] = 7.0"),
+    "items at even distances": (
+        "for i in [5, 3, 1]:\n    if B[i] == 8:\n        break\n    A[i] = 9.0",
+        "for i in range(5, -1, -2):\n    if B[i] == 8:\n        break\n    A[i] = 9.0",
+    ),
+    "attribute": ("B[0] = A.shpe[0]", "B[0] = A.shape[0]", "B[0] = A.shape[0]"),
     "await": ("A[0] = await A[1]", "A[0] = A[1]", "A[0] = A[1]"),
     "async for": ("async for i in range(3):\n    A[i] = 4.0", "for i in range(3):\n    A[i] = 4.0", "A[:3] = 4.0"),
 }
@@ -263,6 +267,7 @@ def test_prints_say_the_words_with_the_values(written: str, wanted: str) -> None
         "for i in range(3):\n    if B[i] > 1:\n        return\nA[0] = 1.0",  # what ends is not only the loop
         "x = n\nif n > 3:\n    x = A[0]\nB[0] = x",  # a cast to int32 would lose the fraction
         "for a in A[0:4]:\n    B[0] = 1",
+        "for i in [1, 2, 4]:\n    if A[i] > 0.0:\n        break",
         "xyzzy()",  # nothing is near
         "assert n",
     ],

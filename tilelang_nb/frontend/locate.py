@@ -21,6 +21,10 @@ import tvm
 import tvm_ffi
 
 from .. import language as T
+from ..language import __all__ as OPERATIONS
+from ..language.calling import nearest
+from ..language.operands import described
+from ..language.values import Buffer, Region, Value
 from ..source import catalogue as say
 from ..source.diagnostic import Message, Note
 from ..source.text import Span, Text
@@ -164,6 +168,33 @@ def internal_error(error: BaseException) -> Message:
     text = " ".join(str(error).split())[:200]
     report = f"{type(error).__name__}: {text} [{' < '.join(reversed(parts[-4:]))}]"
     return say.InternalError(problem="the front end failed on this statement", report=report)
+
+
+def raised(error: BaseException) -> Message:
+    """What the user's compile-time code raised, as a message."""
+    missing = getattr(error, "obj", None) if isinstance(error, AttributeError) else None
+    if isinstance(missing, (Value, Buffer, Region)):
+        return _no_attribute(missing, str(error.name))  # type: ignore[attr-defined]
+    remedy = "this line is Python that runs while the kernel is built"
+    return say.ExceptionWhileBuilding(exception=exception_text(error), remedy=remedy)
+
+
+CONVERSIONS = ("bool", "cast", "double", "float", "half", "int", "long", "to", "type")
+
+
+def _no_attribute(owner: Any, name: str) -> Message:
+    """TL003 for an attribute that something of the device does not have."""
+    known = ("dtype",) if isinstance(owner, Value) else ("dtype", "shape")
+    near = nearest(name, known) or ""
+    if near:
+        remedy = f"did you mean `{near}`?"
+    elif isinstance(owner, Value) and name in CONVERSIONS:
+        remedy = "write `T.cast(x, dtype)`"
+    elif name in OPERATIONS:
+        remedy = f"write `T.{name}(x)`" if isinstance(owner, Value) else f"see `T.{name}`"
+    else:
+        remedy = f"it has {' and '.join(f'`{word}`' for word in known)}; operations are functions of `T`"
+    return say.UnknownAttribute(namespace=described(owner), name=name, remedy=remedy, near=near)
 
 
 def exception_text(error: BaseException) -> str:

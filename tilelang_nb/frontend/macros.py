@@ -64,9 +64,7 @@ class Macro:
                 near = nearest(key, by_keyword)
                 remedy = f"did you mean `{near}`?" if near else takes
                 problem = f"`{name}` has no argument `{key}`"
-                raise Refusal(
-                    say.BadArgument(problem=problem, remedy=remedy, word=key if near else "", near=near or "")
-                )
+                raise Refusal(say.BadArgument(problem=problem, remedy=remedy, word=key, near=near or ""))
         bound = {**self.defaults, **bound}
         missing = [f"`{p}`" for p in [*positional, *(p.arg for p in a.kwonlyargs)] if p not in bound]
         if missing:

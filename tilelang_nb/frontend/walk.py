@@ -24,7 +24,7 @@ from .emit import Builder
 from .expressions import compile_expression, too_deep
 from .intrinsics import Intrinsics
 from .limits import Limits
-from .locate import exception_text, header_span, internal_error, is_internal, line_span, place_of, with_operands
+from .locate import header_span, internal_error, is_internal, line_span, place_of, raised, with_operands
 from .macros import Macro, parameters, reference
 from .names import INTRINSICS, Frame, Hidden, Mutable, Outer, Plain, Site
 from .python_state import Watch
@@ -88,8 +88,7 @@ class Walker(Bindings):
         if is_internal(error.__traceback__):
             message: Message = internal_error(error)
         else:
-            remedy = "this line is Python that runs while the kernel is built"
-            message = say.ExceptionWhileBuilding(exception=exception_text(error), remedy=remedy)
+            message = raised(error)
         return Refusal(message).with_traceback(error.__traceback__)
 
     def located(self, refusal: Refusal, node: ast.expr, code: Any) -> Refusal:
@@ -116,9 +115,7 @@ class Walker(Bindings):
         except (Poisoned, ReturnValue, Leave, KeyboardInterrupt):
             raise
         except BaseException as error:
-            remedy = "this line is Python that runs while the kernel is built"
-            message = say.ExceptionWhileBuilding(exception=exception_text(error), remedy=remedy)
-            raise Refusal(message, node) from None
+            raise Refusal(raised(error), node) from None
 
     # -- reports ---------------------------------------------------------------------------------------------------
     @property

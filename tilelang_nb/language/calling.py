@@ -32,7 +32,7 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
 
 def bad_argument(problem: str, remedy: str, word: str = "", near: str | None = None) -> NoReturn:
     """TL004.  word, near: a misspelt word of the call and the nearest real one."""
-    raise Refusal(say.BadArgument(problem=problem, remedy=remedy, word=word if near else "", near=near or ""))
+    raise Refusal(say.BadArgument(problem=problem, remedy=remedy, word=word, near=near or ""))
 
 
 def checked_call(function: F, name: str | None = None) -> F:

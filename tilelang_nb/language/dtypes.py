@@ -145,10 +145,10 @@ def _name_of(value: Any) -> str:
         return f"{ALIASES.get(vector.group(1), vector.group(1))}x{vector.group(2)}"
     near = nearest(name, [*SCALARS, *ALIASES]) if isinstance(value, str) else None
     raise Refusal(
-        say.DtypeMismatch(
+        say.NoSuchDtype(
             problem=f"there is no dtype `{name}`" if isinstance(value, (str, type)) else f"`{value!r}` is no dtype",
             remedy=f"did you mean `{near}`?" if near else 'name one, such as `"float16"` or `T.float16`',
-            word=str(value) if near else "",
+            word=value if isinstance(value, str) else "",
             near=near or "",
         )
     )

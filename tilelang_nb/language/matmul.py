@@ -207,7 +207,7 @@ def _check_dtypes(called: str, tiles: list[Any]) -> None:
             dtype_mismatch(f"`{called}` of {dtype} operands", f"use one of {', '.join(ACCUMULATORS)}")
     if a != b and not float8:
         names = f"A ({described(tiles[0])}) is {a} and B ({described(tiles[1])}) is {b}"
-        dtype_mismatch(f"`{called}`: {names}", "give both the same dtype")
+        dtype_mismatch(f"`{called}`: {names}", "give both the same dtype: `T.copy` converts into a tile of another one")
     if c not in ACCUMULATORS[a]:
         allowed = " or ".join(ACCUMULATORS[a])
         dtype_mismatch(

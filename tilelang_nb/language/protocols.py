@@ -78,6 +78,13 @@ def _numpy_function(name: str) -> Message:
     return say.ValueNeededWhileBuilding(what=f"`np.{name}` of a device value", remedy=remedy)
 
 
+def checked_dtype(dtype: Any) -> str:
+    """The name of a dtype that a kernel can compute with; TL205 for any other."""
+    from .dtypes import computable
+
+    return str(computable(dtype))
+
+
 class KnownAtLaunch:
     """A base for what has no value while a kernel is built."""
 

@@ -22,8 +22,8 @@ from tvm.sym import Analyzer
 
 from ..source import catalogue as say
 from ..source.diagnostic import Message, Refusal
-from .promotion import as_type, cast, constant, in_ir, is_float, is_integer, join_operands
-from .protocols import IndexedOnly, KnownAtLaunch, refuse
+from .promotion import KNOWN, as_type, cast, constant, in_ir, is_float, is_integer, join_operands
+from .protocols import IndexedOnly, KnownAtLaunch, checked_dtype, refuse
 
 
 class Builder(Protocol):
@@ -151,7 +151,8 @@ class Value(KnownAtLaunch):
         return quotient if quotient is NotImplemented else (quotient, arithmetic("%", other, self))
 
     def astype(self, dtype: str) -> Value:
-        """This value converted to another type."""
+        """This value converted to another type; TL205 where there is no such type."""
+        dtype = dtype if dtype in KNOWN else checked_dtype(dtype)
         return derived(cast(self.use(), self.dtype, dtype), dtype, self)
 
 
@@ -233,7 +234,7 @@ def _power(x: Any, y: Any, dtype: str, exponent: Any) -> Any:
         return node
     if is_integer(dtype):
         remedy = "cast the base to float32 and use `T.pow`, or multiply in a loop"
-        raise Refusal(say.DtypeMismatch(problem="an integer power with this exponent", remedy=remedy))
+        raise Refusal(say.DtypeMismatch(problem="an integer power whose exponent is no small constant", remedy=remedy))
     if dtype in ("float16", "float32", "float64"):
         return tir.power(x, y)
     wide = tir.power(cast(x, dtype, "float32"), cast(y, dtype, "float32"))  # TVM has powers of IEEE types only

@@ -131,7 +131,7 @@ def compile_cell(
     return Compilation(
         cell,
         wanted,
-        with_fixes(sorted(_once(found), key=lambda diagnostic: diagnostic.order), cell),
+        tuple(sorted(with_fixes(_once(found), cell), key=lambda diagnostic: diagnostic.order)),
         names,
         _by_name(make.kernels, names),
         getattr(session, "result", None),

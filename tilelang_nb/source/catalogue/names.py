@@ -76,6 +76,6 @@ class ScalarAccumulatedInParallel(Message):
     code, slug = "TL134", "scalar-accumulated-in-parallel"
     text = "`{name}` is carried from one iteration of `T.Parallel` to another"
     label = "iterations of `T.Parallel` have no order"
-    advice = "use `T.reduce_sum`, `T.atomic_add` or `T.alloc_reducer`"
+    advice = "add into a buffer with `T.atomic_add`, or use `T.reduce_sum` or `T.alloc_reducer`"
 
     name: str

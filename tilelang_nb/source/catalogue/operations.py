@@ -12,6 +12,7 @@ __all__ = [
     "SliceStep",
     "ShapeMismatch",
     "DtypeMismatch",
+    "NoSuchDtype",
     "SymbolicTileShape",
     "MissingAnnotation",
     "LaunchConfiguration",
@@ -80,7 +81,7 @@ class ShapeMismatch(Message):
 
 @dataclass(frozen=True)
 class DtypeMismatch(Message):
-    """Operand types do not fit, or no such dtype: then `word` is what was given and `near` the nearest real one."""
+    """Operand types do not fit."""
 
     code, slug = "TL205", "dtype-mismatch"
     text = "{problem}"
@@ -89,6 +90,14 @@ class DtypeMismatch(Message):
 
     problem: str
     remedy: str
+
+
+@dataclass(frozen=True)
+class NoSuchDtype(DtypeMismatch):
+    """There is no such dtype.  word: what was given, near: the nearest real one."""
+
+    label = "no such dtype"
+
     word: str = for_edits()
     near: str = for_edits()
 

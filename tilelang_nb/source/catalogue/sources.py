@@ -10,6 +10,7 @@ __all__ = [
     "SourceUnavailable",
     "UndefinedName",
     "UnknownOperation",
+    "UnknownAttribute",
     "BadArgument",
     "SyntaxMistake",
 ]
@@ -54,6 +55,14 @@ class UnknownOperation(Message):
     name: str
     remedy: str
     near: str = for_edits()
+
+
+@dataclass(frozen=True)
+class UnknownAttribute(UnknownOperation):
+    """A buffer or a device value has no such attribute.  namespace: a phrase, as `an element of `A``."""
+
+    text = "{namespace} has no attribute `{name}`"
+    label = "no such attribute"
 
 
 @dataclass(frozen=True)

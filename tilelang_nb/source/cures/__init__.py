@@ -21,13 +21,15 @@ Cure = Callable[[Any, Span, Places], Iterator[Fix]]
 CURES: dict[type[Message], Cure] = {
     say.UndefinedName: words.name,
     say.UnknownOperation: words.operation,
+    say.UnknownAttribute: words.operation,
     say.BadArgument: words.argument,
-    say.DtypeMismatch: words.dtype,
+    say.NoSuchDtype: words.dtype,
     say.ChainedAssignment: statements.one_target_each,
     say.RuntimeAssert: statements.device_assert,
     say.PrintOfDeviceValue: statements.device_print,
     say.LenOfBuffer: expressions.shape,
     say.TypeOfDeviceValue: expressions.dtype_of,
+    say.RuntimeBreakOfCompileTimeLoop: control_flow.range_of_items,
     say.NotIterable: control_flow.loop_over_indices,
     say.LoopElse: control_flow.after_the_loop,
     say.ReturnNotAllowed: control_flow.rest_under_else,
@@ -57,7 +59,9 @@ def cured(diagnostic: Diagnostic, text: Text) -> Diagnostic:
         if cure is None or (at := places(text)) is None:
             return diagnostic
         fixes = tuple(cure(said, span, at))
-    return replace(diagnostic, fixes=fixes) if fixes else diagnostic
+        if isinstance(said, (say.BadArgument, say.NoSuchDtype)):  # the call was known, the word is the place
+            span = words.place_of(said.word, span, at) or span
+    return replace(diagnostic, span=span, fixes=fixes)
 
 
 def with_fixes(diagnostics: Iterable[Diagnostic], text: Text) -> tuple[Diagnostic, ...]:

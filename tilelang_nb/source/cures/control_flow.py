@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 from collections.abc import Iterator
 
 from .. import catalogue as say
@@ -36,6 +37,23 @@ def _elements(message: say.NotIterable, loop: ast.For, at: Places) -> Iterator[F
     separator = "; " if blanks is None else f"\n{blanks}"
     place = Span(*start(at, loop.target), *start(at, first))
     yield Fix(f"loop over `range({message.extent})`", place, f"{head}{behind}{element}{separator}")
+
+
+def range_of_items(message: say.RuntimeBreakOfCompileTimeLoop, span: Span, at: Places) -> Iterator[Fix]:
+    """A loop over numbers that are written out at even distances is a loop over a `range`."""
+    node = the(at, span, (ast.Break, ast.Continue))
+    loop = next((n for n in at.around(node) if isinstance(n, (ast.For, ast.While))), None) if node is not None else None
+    if not isinstance(loop, ast.For) or not isinstance(loop.iter, (ast.List, ast.Tuple)):
+        return
+    items = [item.value for item in loop.iter.elts if isinstance(item, ast.Constant) and type(item.value) is int]
+    steps = {following - item for item, following in itertools.pairwise(items)}
+    if len(items) < len(loop.iter.elts) or len(steps) != 1 or 0 in steps:
+        return
+    (step,) = steps
+    stop = items[-1] + step
+    written = f"{stop}" if step == 1 and items[0] == 0 else f"{items[0]}, {stop}"
+    instead = f"range({written})" if step == 1 else f"range({written}, {step})"
+    yield replaced(f"loop over `{instead}`", at, loop.iter, instead)
 
 
 def after_the_loop(message: say.LoopElse, span: Span, at: Places) -> Iterator[Fix]:

@@ -38,29 +38,30 @@ def operation(message: say.UnknownOperation, span: Span, at: Places) -> Iterator
 
 def argument(message: say.BadArgument, span: Span, at: Places) -> Iterator[Fix]:
     """The nearest keyword, or the nearest text that an argument takes."""
-    if not message.near:
-        return
-    keyword = the(at, span, ast.keyword, lambda node: node.arg == message.word)
+    yield from _nearest(message, span, at)
+
+
+def dtype(message: say.NoSuchDtype, span: Span, at: Places) -> Iterator[Fix]:
+    """The nearest dtype."""
+    yield from _nearest(message, span, at)
+
+
+def _nearest(message: say.BadArgument | say.NoSuchDtype, span: Span, at: Places) -> Iterator[Fix]:
+    place = place_of(message.word, span, at)
+    if place is not None and message.near:
+        yield Fix(f"write `{message.near}`", place, at.text.slice(place).replace(message.word, message.near))
+
+
+def place_of(word: str, span: Span, at: Places) -> Span | None:
+    """Where a keyword stands in a call, or a literal text with its quotes."""
+    if not word:
+        return None
+    keyword = the(at, span, ast.keyword, lambda node: node.arg == word)
     if keyword is not None:
         place = at.spans[keyword]
-        word = Span(place.line, place.column, place.line, place.column + len(message.word))
-        yield Fix(f"write `{message.near}`", word, message.near)
-    else:
-        yield from _text(message.word, message.near, span, at)
-
-
-def dtype(message: say.DtypeMismatch, span: Span, at: Places) -> Iterator[Fix]:
-    """The nearest dtype."""
-    if message.near:
-        yield from _text(message.word, message.near, span, at)
-
-
-def _text(word: str, near: str, span: Span, at: Places) -> Iterator[Fix]:
-    """A literal text, whose quotes stay."""
-    node = the(at, span, ast.Constant, lambda node: node.value == word)
-    if node is not None and at.written(node)[1:-1] == word:
-        quote = at.written(node)[0]
-        yield replaced(f"write `{near}`", at, node, f"{quote}{near}{quote}")
+        return Span(place.line, place.column, place.line, place.column + len(word))
+    text = the(at, span, ast.Constant, lambda node: node.value == word)
+    return at.spans[text] if text is not None and at.written(text)[1:-1] == word else None
 
 
 def syntax(message: say.SyntaxMistake, span: Span, text: Text) -> Iterator[Fix]:

@@ -1,0 +1,6 @@
+"""The length of a buffer."""
+@T.prim_func
+def double(A: T.Tensor((64,), "float32")):
+    with T.Kernel(1, threads=64):
+        for i in T.Parallel(len(A)):
+            A[i] = A[i] * 2.0
