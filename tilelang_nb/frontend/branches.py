@@ -25,9 +25,13 @@ def truth_at(walker: Any, node: ast.expr) -> Any:
 def if_statement(walker: Any, node: ast.If) -> None:
     """A compile-time condition chooses a branch while building; a runtime one emits both and joins their names."""
     condition = truth_at(walker, node.test)
-    if not isinstance(condition, Value):
-        walker.suite(node.body if condition else node.orelse)
-        return
+    while not isinstance(condition, Value):
+        if condition or len(node.orelse) != 1 or not isinstance(node.orelse[0], ast.If):
+            walker.suite(node.body if condition else node.orelse)
+            return
+        node = walker.statement = node.orelse[0]  # an `elif`: long chains must not nest
+        walker.builder.at(node, walker.frame.text)
+        condition = truth_at(walker, node.test)
     if walker.scope.host:
         host_if(walker, node, condition)
         return
@@ -49,7 +53,8 @@ def if_statement(walker: Any, node: ast.If) -> None:
     walker.suite(node.orelse)
     end_branch(walker, joined, node)
     other_body = walker.close()
-    builder.append_at(tir.IfThenElse(test, then_body, other_body if node.orelse else None, span), span)
+    # Without `else` the other branch still stores what the names hold that begin at this `if`.
+    builder.append_at(tir.IfThenElse(test, then_body, other_body if node.orelse or joined else None, span), span)
     merge_branches(walker, [then, other], node)
     for name, scalar in joined.items():
         merge(walker, (walker.frame, name), scalar)
