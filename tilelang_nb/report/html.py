@@ -79,8 +79,7 @@ def to_html(
     if diagnostics:
         parts.append(diagnostics_html(subject.text, subject.diagnostics))
     for name, kernel in shown:
-        body = _kernel(name, kernel, tuple(show), limit, alone=len(shown) == 1)
-        parts.append(body + (_run(kernel) if launches else ""))
+        parts.append(_kernel(name, kernel, tuple(show), limit, launches, alone=len(shown) == 1))
     box = f"border:1px solid {EDGE};border-radius:8px;margin:8px 0;padding:10px 14px;font-size:13px;line-height:20px"
     return div("".join(parts), box)
 
@@ -120,14 +119,16 @@ def _meaning(code_name: str) -> str:
     return fold(f"what {escape(about.code)} {dim(escape(about.slug))} means", content, style="margin:4px 0 0 0")
 
 
-def _kernel(name: str, kernel: Any, show: tuple[str, ...], limit: int | None, alone: bool) -> str:
+def _kernel(name: str, kernel: Any, show: tuple[str, ...], limit: int | None, launches: bool, alone: bool) -> str:
+    """What the last launch did stands above the stages, where it is seen without scrolling."""
     title = tag("b", escape(name), f"{MONO};font-size:14px")
     sign = "" if alone else " " + badge(*verdict(kernel.diagnostics, kernel.findings))
     parts = [div(f"{title}{dim(code(f'({signature(kernel)})'))}{sign}", "margin:2px 0")]
     if kernel.program is None:
         parts.append(div(dim("refused: there is nothing to show of it")))
     else:
-        parts += [_facts(kernel), _stages(kernel.stages, show, limit), _unroll(kernel.unroll)]
+        run = _run(kernel) if launches else ""
+        parts += [_facts(kernel), run, _stages(kernel.stages, show, limit), _unroll(kernel.unroll)]
     style = "margin:6px 0 0 0" if alone else f"margin:10px 0 0 0;padding:8px 0 0 0;border-top:1px solid {EDGE}"
     return div("".join(parts), style)
 
@@ -145,31 +146,33 @@ def _facts(kernel: Any) -> str:
 def _stages(stages: Sequence[Any], show: tuple[str, ...], limit: int | None) -> str:
     if not stages:
         return ""
-    changed = sum(bool(stage.changed) for stage in stages[1:])
+    pairs_shown = list(zip(stages, changes(stages)))
+    changed = sum(_marked(stage, change) for stage, change in pairs_shown)
     total = sum(stage.milliseconds for stage in stages)
     heading = f"{tag('b', 'Stages')} {dim(f'{len(stages)}, of which {changed} changed the program; {total:.1f} ms')}"
     width = max(len(stage.name) for stage in stages)
-    rows = [
-        _stage(stage, change, width, limit)
-        for stage, change in zip(stages, changes(stages))
-        if not show or stage.name in show
-    ]
+    rows = [_stage(stage, change, width, limit) for stage, change in pairs_shown if not show or stage.name in show]
     return fold(heading, div("".join(rows), "padding:2px 0 2px 16px"), opened=True)
+
+
+def _marked(stage: Any, change: Change) -> bool:
+    """A stage that shows another program than the one before it: the tile program is the first of them."""
+    return stage.name == "tile" or bool(change.new or change.removed)
 
 
 def _stage(stage: Any, change: Change, width: int, limit: int | None) -> str:
     first = stage.name == "source"
     lines = stage.text.split("\n")
     size = f"{len(lines)} line{'s' if len(lines) != 1 else ''}"
-    marked = bool(change.new or change.removed)
-    mark = "●" if stage.changed else "○"
-    note = f"{size}, +{len(change.new)} −{change.removed}" if marked else size
-    if not marked and stage.name not in ("source", "tile"):
+    marked = _marked(stage, change)
+    mark = " " if first else "●" if marked else "○"
+    note = size if first or stage.name == "tile" else f"{size}, +{len(change.new)} −{change.removed}"
+    if not marked and not first:
         note = f"{size}, same text" if stage.changed else "no change"
     column = f"{MONO};font-size:12px;white-space:pre"
     summary = span(
         f"{mark} {escape(stage.name):{width}}",
-        f"{column};min-width:{(width + 2) * 0.62:.1f}em;font-weight:{600 if stage.changed else 400}",
+        f"{column};min-width:{(width + 2) * 0.62:.1f}em;font-weight:{600 if marked or first else 400}",
     )
     summary += " " + span(escape(note), f"{column};min-width:13em;margin:0 0 0 12px")
     time = "" if first else f"{stage.milliseconds:.1f} ms"
