@@ -61,7 +61,7 @@ def test_out_idx_returns_the_tensor(names: dict[str, Any]) -> None:
 
 
 def test_a_function_that_returns_no_kernel_is_told_so(names: dict[str, Any]) -> None:
-    with pytest.raises(TypeError, match="wrong returns a int"):
+    with pytest.raises(TypeError, match="wrong returns an int"):
         names["wrong"](3)
 
 

@@ -12,6 +12,7 @@ from ..language.promotion import as_type
 from ..language.values import Buffer, Region, Value, is_device, number
 from ..source import catalogue as say
 from ..source.diagnostic import Refusal
+from ..source.wording import of_type
 from .bindings import CONTAINERS
 
 IN_PLACE = {
@@ -102,7 +103,7 @@ def store_place(walker: Any, target: ast.expr, base: Any, index: Any, box: list[
         remedy = "store into an element of a buffer"
         raise Refusal(say.UnsupportedSyntax(what=f"a store into {described(base)}", remedy=remedy), target)
     elif isinstance(index, Value):
-        raise Refusal(say.RuntimeIndexIntoPythonObject(what=f"a {type(base).__name__}"), target)
+        raise Refusal(say.RuntimeIndexIntoPythonObject(what=of_type(base)), target)
     else:
         walker.locate(target, walker.check_change, base)
         walker.locate(target, operator.setitem, base, index, box.pop())

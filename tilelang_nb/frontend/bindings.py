@@ -20,6 +20,7 @@ from ..language.promotion import Kind, constant, in_ir, join_rebound, kind_of, k
 from ..language.values import Buffer, Value, is_device, number
 from ..source import catalogue as say
 from ..source.diagnostic import Poisoned, Refusal
+from ..source.wording import of_type
 from .names import POISON, Conflict, Frame, Gone, Hidden, Mutable, Plain, Site, bound_names
 from .scopes import Scope
 
@@ -43,7 +44,7 @@ def dtype_of_kind(kind: Kind, value: Any = 0) -> str:
 
 def described_object(value: Any) -> str:
     """What a message calls a compile-time object that cannot become a scalar."""
-    return described(value) if is_device(value) or value is None else f"a {type(value).__name__}"
+    return described(value) if is_device(value) or value is None else of_type(value)
 
 
 class Bindings:

@@ -18,6 +18,7 @@ from ..language.promotion import is_integer, join_operands
 from ..language.values import Buffer, Region, Value, derived, is_device, truth
 from ..source import catalogue as say
 from ..source.diagnostic import Message, Refusal
+from ..source.wording import with_article
 
 
 class DescribingText(str):
@@ -53,7 +54,9 @@ def device_range(*bounds: Any, **keywords: Any) -> Any:
     for bound in bounds:
         if isinstance(bound, Value) and not is_integer(bound.dtype):
             raise Refusal(
-                say.BadArgument(problem=f"a {bound.dtype} value as a bound of `range`", remedy="cast it to int32")
+                say.BadArgument(
+                    problem=f"{with_article(bound.dtype)} value as a bound of `range`", remedy="cast it to int32"
+                )
             )
         if not isinstance(bound, (Value, int)):
             problem = f"a bound of `range` is {described(bound)}"

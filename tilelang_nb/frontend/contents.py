@@ -16,6 +16,7 @@ from typing import Any
 
 from ..source import catalogue as say
 from ..source.diagnostic import Refusal
+from ..source.wording import of_type
 from .bindings import CONTAINERS
 from .names import Hidden, Plain
 from .python_state import Watch, is_random, random_sources
@@ -57,7 +58,7 @@ def check_used_up(walker: Any, iterator: Any) -> None:
         note_unseen(walker, [iterator])
         return
     if id(iterator) in walker.shared.iterators or reaches(held(walker), iterator):
-        what = f"a {type(iterator).__name__} gives its items under runtime control flow"
+        what = f"{of_type(iterator)} gives its items under runtime control flow"
         remedy = "make a list of it before, or make it in this block"
         raise Refusal(say.CompileTimeObjectChanged(what=what, remedy=remedy))
     note_unseen(walker, [iterator])
@@ -103,7 +104,7 @@ def check_change(walker: Any, owner: Any) -> None:
     if not guarded and device_scope(walker) is None:
         return
     if guarded or owner in made_outside(walker):
-        raise _refusal(walker, f"a {type(owner).__name__} changes", OTHERWISE)
+        raise _refusal(walker, f"{of_type(owner)} changes", OTHERWISE)
 
 
 def _refusal(walker: Any, what: str, remedy: str) -> Refusal:

@@ -14,6 +14,7 @@ from ..language.promotion import as_type, constant, is_integer, promote, strong
 from ..language.values import Value, number, simplified
 from ..source import catalogue as say
 from ..source.diagnostic import Refusal
+from ..source.wording import number_text, with_article
 from .assign import bind_target
 from .launches import run_launch, thread_axis
 from .merge import merge_loop
@@ -135,13 +136,16 @@ def bounds(walker: Any, name: str, given: tuple[Any, Any, Any]) -> tuple[Any, An
     for bound in (start, stop):
         if isinstance(bound, Value):
             if not is_integer(bound.dtype):
-                message = say.BadArgument(problem=f"a {bound.dtype} value as a loop bound", remedy="cast it to int32")
+                message = say.BadArgument(
+                    problem=f"a loop bound is {with_article(bound.dtype)} value", remedy="cast it to int32"
+                )
                 raise Refusal(message)
             dtype = bound.dtype if dtype is None else promote(dtype, bound.dtype)
     for bound in (start, stop, step):
         if not isinstance(bound, (Value, int)):
             raise Refusal(say.BadArgument(problem=f"a loop bound is {described(bound)}", remedy="give an integer"))
         if isinstance(bound, int):
+            loop_specs.check_bound(bound)
             literal = strong("int", bound)
             dtype = literal if dtype is None else promote(dtype, literal) if literal == "int64" else dtype
     assert dtype is not None
@@ -154,7 +158,10 @@ def bounds(walker: Any, name: str, given: tuple[Any, Any, Any]) -> tuple[Any, An
         if step == 0:
             raise Refusal(say.ZeroStep())
         if not isinstance(start, Value) and not isinstance(stop, Value):
-            return start, constant(len(range(start, stop, step)), dtype), step, dtype
+            turns = max(0, (stop - start + step - (1 if step > 0 else -1)) // step)  # `len` ends at 2**63
+            loop_specs.check_bound(turns, "the number of turns")
+            dtype = dtype if turns < 2**31 else "int64"
+            return start, constant(turns, dtype), step, dtype
         if step == 1:
             count = stop if not isinstance(start, Value) and start == 0 else stop - start
         else:
@@ -204,7 +211,7 @@ def bound_loop(walker: Any, node: ast.For, spec: DeviceLoop) -> None:
     var, size = axes[at]
     known = simplified(Value(size, "int32"))
     if isinstance(known, int) and isinstance(extent, int) and known != extent:
-        problem = f"`{tag}` has {known} in this launch, {extent} in this loop"
+        problem = f"`{tag}` has {known} in this launch, {number_text(extent)} in this loop"
         raise Refusal(say.LaunchConfiguration(problem=problem, remedy=f"write {known}"), node.iter)
     value = Value(var, "int32")
     bind_target(walker, target, [value if isinstance(start, int) and start == 0 else value + start], node)

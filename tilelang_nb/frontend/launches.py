@@ -15,6 +15,7 @@ from ..language.promotion import as_type, constant
 from ..language.values import Value
 from ..source import catalogue as say
 from ..source.diagnostic import Poisoned, Refusal
+from ..source.wording import of_type
 from .assign import bind_target
 from .control import ReturnValue
 from .emit import Launch
@@ -47,7 +48,7 @@ def with_statement(walker: Any, node: ast.With) -> None:
     elif isinstance(manager, ws):
         warp_groups(walker, node, manager, item.optional_vars)
     else:
-        what = described(manager) if isinstance(manager, Value) else f"a {type(manager).__name__}"
+        what = described(manager) if isinstance(manager, Value) else of_type(manager)
         raise Refusal(say.UnsupportedWith(what=what, remedy="prepare the value before the kernel"), call)
 
 

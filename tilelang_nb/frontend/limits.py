@@ -9,8 +9,8 @@ from dataclasses import dataclass
 class Limits:
     """items: items of one compile-time loop or consumed iterator.  macro_depth: macros inside macros.
 
-    statements: what one compile-time loop may make without a warning.
-
+    statements: what one compile-time loop may make without a warning.  nesting: branches and loops inside one another.
+    loops: loops alone inside one another.
     passes: builds of one kernel while its mutable scalars are found; every pass brings a new one, so this is a
     safeguard.
     """
@@ -18,4 +18,6 @@ class Limits:
     items: int = 65536
     statements: int = 4096
     macro_depth: int = 64
+    nesting: int = 80
+    loops: int = 18
     passes: int = 1000

@@ -16,6 +16,7 @@ from ..language.values import Buffer, Value
 from ..source import catalogue as say
 from ..source.diagnostic import Message, Poisoned, Refusal
 from ..source.text import Text
+from ..source.wording import of_type
 from .locate import MARK, exception_text, place_of
 from .macros import parameters
 from .program import Parameter
@@ -87,7 +88,7 @@ def parameter(name: str, kind: Any) -> Parameter:
         return Parameter(name, "tensor", dtype, shape, strides, var)
     dtype = str(kind) if isinstance(kind, Dtype) else PYTHON_TYPES.get(kind) if isinstance(kind, type) else None
     if dtype is None:
-        shown = f"a {type(kind).__name__}" if not isinstance(kind, type) else f"`{kind.__name__}`"
+        shown = of_type(kind) if not isinstance(kind, type) else f"`{kind.__name__}`"
         if kind is Tensor or (isinstance(kind, type) and issubclass(kind, Tensor)):
             shown = "`T.Tensor` without a shape"
         raise Refusal(_missing(name, f"parameter `{name}` is annotated with {shown}"))

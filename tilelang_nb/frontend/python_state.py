@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from ..source.wording import with_article
 from .bindings import CONTAINERS
 from .user_code import (
     all_plain,
@@ -167,13 +168,13 @@ def described_change(value: Any, now: tuple[Any, ...], before: tuple[Any, ...]) 
     if issubclass(kind, np.ndarray):
         return "a NumPy array changes"
     if kind in (types.GeneratorType, *_ITERATORS):
-        return f"a {kind.__name__} gives its items"
+        return f"{with_article(kind.__name__)} gives its items"
     for held, held_before in zip(now, before):
         if isinstance(held, _Attributes) and not _same_state(held, held_before):
             names = [n for n in {**held, **held_before} if not _same(held.get(n, MISSING), held_before.get(n, MISSING))]
-            owner = f"class {value.__name__}" if isinstance(value, type) else f"a {kind.__name__}"
+            owner = f"class {value.__name__}" if isinstance(value, type) else with_article(kind.__name__)
             return f"the attribute `{names[0]}` of {owner} changes"
-    return f"a {kind.__name__} changes"
+    return f"{with_article(kind.__name__)} changes"
 
 
 # -- the state of one object -------------------------------------------------------------------------------------------

@@ -24,9 +24,10 @@ from ..source.syntax_tree import parse
 from ..source.text import Span, Text
 from .build import build_kernel
 from .definitions import SESSION, Definition, Definitions, definition_of, register_code, session_of
+from .depth import deepest_statement, longest_line, too_deep_for_python
 from .imports import CellBuiltins, Imports, kept_builtins
 from .limits import Limits
-from .locate import exception_text, frames, instruction_place, internal_error, is_internal, line_span
+from .locate import exception_text, frames, header_span, instruction_place, internal_error, is_internal, line_span
 from .macros import Macro, parameters, references_of
 from .names import Outer, bound_names, undefined
 
@@ -105,10 +106,8 @@ class Session:
             return parse(self.text)
         except SyntaxError as error:
             self.report(self._syntax_mistake(error))
-        except (RecursionError, MemoryError):  # Python does not say where: show the longest line
-            message = say.SyntaxMistake(problem="the text is nested too deeply", remedy="split the expression")
-            line = max(range(self.text.first_line, self.text.last_line + 1), key=lambda n: len(self.text.line(n)))
-            self.report(message.at(line_span(self.text, line)))
+        except (RecursionError, MemoryError):
+            self.report(too_deep_for_python("this line").at(longest_line(self.text)))
         except ValueError as error:  # null bytes, lone surrogates
             message = say.SyntaxMistake(problem=str(error).split("\n")[0], remedy="remove the character")
             self.report(message.at(line_span(self.text, self.text.first_line)))
@@ -185,8 +184,8 @@ class Session:
         except SyntaxError as error:
             self.report(self._syntax_mistake(error))
         except (RecursionError, MemoryError):
-            message = say.SyntaxMistake(problem="the statement is nested too deeply", remedy="split it")
-            self.report(message.at(self.text.span(node)))
+            place = header_span(self.text, deepest_statement(node))
+            self.report(too_deep_for_python("this statement").at(place))
         except ValueError as error:
             self.report(say.SyntaxMistake(problem=str(error), remedy="correct the line").at(self.text.span(node)))
         else:

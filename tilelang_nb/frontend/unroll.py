@@ -17,6 +17,7 @@ from typing import Any, Literal, NamedTuple
 from ..language.values import Value
 from ..source import catalogue as say
 from ..source.diagnostic import Message, Refusal
+from ..source.wording import number_text
 from .limits import Limits
 
 Warn = Callable[[Message], None]
@@ -223,7 +224,7 @@ _short.maxother = _short.maxstring = _short.maxlong = 60
 def shown(value: Any) -> str:
     """A value in at most 60 characters, whatever its class does."""
     if type(value) in (int, str, bool, float):
-        text = str(value)
+        text = number_text(value)
     else:
         try:
             text = _short.repr(value)

@@ -34,6 +34,9 @@ from .syntax import walk_statement
 from .unroll import Node, Record, named
 
 
+LOOPS = ("for", "while", "parallel")
+
+
 class Walker(Bindings):
     """One pass over one kernel.
 
@@ -171,6 +174,7 @@ class Walker(Bindings):
     # -- scopes ----------------------------------------------------------------------------------------------------
     def open(self, kind: ScopeKind, node: ast.AST, hide: Iterable[str] = ()) -> Scope:
         """Enter a scope.  hide: names that the body of a loop may re-bind; reading one first makes it loop-carried."""
+        self.check_depth(kind, node)
         if kind != "host-if":
             self.builder.open()
         scope = Scope(kind, node, self.scope)
@@ -187,6 +191,18 @@ class Walker(Bindings):
         if scope.device:
             scope.unseen = Watch(objects_with_code(self))
         return scope
+
+    def check_depth(self, kind: ScopeKind, node: ast.AST) -> None:
+        """TL127 for control flow that no program text could nest so deep: through `elif`s, or through macros."""
+        loops, scope = 0, self.scope if kind in LOOPS else None
+        while scope is not None:
+            loops, scope = loops + (scope.kind in LOOPS), scope.parent
+        deep = self.scope.depth >= self.limits.nesting
+        if deep or loops >= self.limits.loops:
+            count, what = (self.limits.nesting, "control flow") if deep else (self.limits.loops, "loops")
+            also = ", where every `elif` nests one deeper" if deep else ""
+            remedy = "split the chain, or loop over a list of its cases" if deep else "use fewer loops"
+            raise Refusal(say.UnsupportedSyntax(what=f"{what} more than {count} deep{also}", remedy=remedy), node)
 
     def close(self) -> Any:
         """Leave the scope; its statements.

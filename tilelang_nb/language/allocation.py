@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +26,7 @@ from .operands import (
     unavailable,
 )
 from .promotion import is_float
-from .tensors import sizes_of
+from .tensors import LARGEST_EXTENT, check_bytes, check_extent, sizes_of
 from .values import Buffer, Value, builder
 
 _SCOPES = {
@@ -40,14 +41,18 @@ _SCOPES = {
 REDUCER_OPERATIONS = ("sum", "max", "min", "bitand", "bitor", "bitxor")
 
 
-def tile_shape(shape: Any, called: str) -> tuple[int, ...]:
+LARGEST_TILE = 2**31 - 1  # elements: what lies in a tile is counted with int32
+
+
+def tile_shape(shape: Any, called: str, most: int = LARGEST_TILE) -> tuple[int, ...]:
     """The constant shape of a tile: TL206 for a size known only when the kernel runs, TL004 for one that is no size."""
-    sizes = sizes_of(shape, called)
+    sizes = sizes_of(shape, called, most)
     for size in sizes:
         if isinstance(size, Value):
             raise Refusal(say.SymbolicTileShape(extent=str(size)))
         if size < 1:
             bad_argument(f"a dimension of {size} in `{called}`", "give 1 or more")
+    check_extent(math.prod(sizes), most, called, "the number of elements")
     return sizes
 
 
@@ -144,9 +149,10 @@ def alloc_global(shape: Any, dtype: Any, scope: str = "global") -> Buffer:
     (shape).
     Source: upstream `tilelang/language/allocate.py`.
     """
-    sizes = tile_shape(shape, "T.alloc_global")
+    sizes, element = tile_shape(shape, "T.alloc_global", LARGEST_EXTENT), storable(dtype, tile=False)
+    check_bytes(sizes, element, "T.alloc_global")
     found = builder()
-    return found.allocate(found.hint or "workspace", sizes, str(storable(dtype, tile=False)), GLOBAL)
+    return found.allocate(found.hint or "workspace", sizes, str(element), GLOBAL)
 
 
 @checked_call

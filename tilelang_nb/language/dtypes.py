@@ -15,6 +15,7 @@ import numpy as np
 
 from ..source import catalogue as say
 from ..source.diagnostic import Refusal
+from ..source.wording import number_text, of_type
 from .calling import bad_argument, nearest
 from .promotion import KNOWN
 from .promotion import bits as bits_of
@@ -135,6 +136,8 @@ def _name_of(value: Any) -> str:
             name = np.dtype(value).name
         except TypeError:
             name = getattr(value, "__name__", str(value))
+    elif isinstance(value, int):
+        name = number_text(value)
     else:
         name = str(getattr(value, "dtype_name", value)).removeprefix("torch.")
     name = ALIASES.get(name, name)
@@ -144,9 +147,10 @@ def _name_of(value: Any) -> str:
     if vector and (ALIASES.get(vector.group(1), vector.group(1))) in SCALARS and int(vector.group(2)) > 1:
         return f"{ALIASES.get(vector.group(1), vector.group(1))}x{vector.group(2)}"
     near = nearest(name, [*SCALARS, *ALIASES]) if isinstance(value, str) else None
+    shown = number_text(value) if isinstance(value, int) else f"`{value!r}`"
     raise Refusal(
         say.NoSuchDtype(
-            problem=f"there is no dtype `{name}`" if isinstance(value, (str, type)) else f"`{value!r}` is no dtype",
+            problem=f"there is no dtype `{name}`" if isinstance(value, (str, type)) else f"{shown} is no dtype",
             remedy=f"did you mean `{near}`?" if near else 'name one, such as `"float16"` or `T.float16`',
             word=value if isinstance(value, str) else "",
             near=near or "",
@@ -210,7 +214,7 @@ def cast_to(value: Any, dtype: Any) -> Value:
         )
     constant_value = number(value)
     if constant_value is None:
-        bad_argument(f"a {type(value).__name__} cannot be cast to {target}", "cast a number")
+        bad_argument(f"{of_type(value)} cannot be cast to {target}", "cast a number")
     return Value(as_type(constant_value, str(target)), str(target))
 
 

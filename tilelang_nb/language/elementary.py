@@ -18,7 +18,7 @@ from tvm import tirx as tir
 
 from .calling import checked_call
 from .operands import choice, scalar
-from .promotion import as_type, cast, is_float
+from .promotion import as_type, cast, double, is_float
 from .values import Value, arithmetic, derived
 
 
@@ -35,7 +35,7 @@ def as_float(value: Value) -> tuple[Any, str]:
 
 def _in_numpy(function: Callable[..., Any], *values: Any) -> float:
     with np.errstate(all="ignore"):
-        return float(function(*[np.float64(value) for value in values]))
+        return float(function(*[np.float64(double(value)) for value in values]))
 
 
 def _unary(name: str, node: Callable[[Any], Any], python: Callable[[Any], Any], meaning: str) -> Callable[[Any], Any]:
@@ -157,7 +157,7 @@ def fabs(x: Any, span: Any = None) -> Any:
     """The absolute value as a float; integers become float32.  Errors: TL004 (no number).  Source: CUDA's `fabsf`."""
     value = scalar(x, "T.fabs", "its operand")
     if not isinstance(value, Value):
-        return abs(float(value))
+        return abs(double(value))
     expr, dtype = as_float(value)
     return derived(tir.abs(expr), dtype, value)
 
@@ -217,7 +217,7 @@ def _classified(
     def function(x: Any, span: Any = None) -> Any:
         value = scalar(x, f"T.{name}", "its operand")
         if not isinstance(value, Value):
-            return bool(python(float(value)))
+            return bool(python(double(value)))
         if not is_float(value.dtype):
             return derived(tir.const(of_integer, "bool"), "bool", value)
         expr, dtype = as_float(value)

@@ -11,6 +11,7 @@ from typing import Any
 from ..source import catalogue as say
 from ..source.diagnostic import Refusal
 from ..source.providers import provided
+from ..source.wording import of_type
 from .calling import bad_argument, checked_call
 
 _HOOKS: dict[str, Callable[..., Any]] = {}
@@ -40,7 +41,7 @@ def _decorated(name: str, function: Any, options: dict[str, Any]) -> Any:
     if function is None:
         return lambda late: _decorated(name, late, options)
     if not callable(function):
-        bad_argument(f"`@T.{name}` stands before a {type(function).__name__}", "put it before a `def`")
+        bad_argument(f"`@T.{name}` stands before {of_type(function)}", "put it before a `def`")
     hook = installed(name)
     if hook is None:
         raise Refusal(say.SourceUnavailable(function=getattr(function, "__name__", str(function))))

@@ -15,7 +15,7 @@ from tvm import tirx as tir
 from .calling import checked_call
 from .elementary import float_dtype
 from .operands import choice, dtype_mismatch, scalar, unavailable
-from .promotion import as_type, is_float
+from .promotion import as_type, double, is_float
 from .selection import joined
 from .values import Value, derived
 
@@ -72,7 +72,7 @@ def _rounded(
     found = [scalar(value, called, "an operand") for value in values]
     if not any(isinstance(value, Value) for value in found):
         with np.errstate(all="ignore"):
-            return float(python(*[np.float64(value) for value in found]))
+            return float(python(*[np.float64(double(value)) for value in found]))
     dtype = next(value.dtype for value in found if isinstance(value, Value))
     for value in found:
         dtype = joined(Value(as_type(0, dtype), dtype), value)[2]

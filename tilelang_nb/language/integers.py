@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from tvm import tirx as tir
 
+from ..source.wording import number_text, with_article
 from .calling import bad_argument, checked_call
 from .dtypes import computable
 from .operands import dtype_mismatch, scalar
@@ -24,7 +25,7 @@ def integers(called: str, *values: Any) -> list[Any]:
     for value in found:
         dtype = value.dtype if isinstance(value, Value) else "float" if isinstance(value, float) else "int"
         if is_float(dtype):
-            dtype_mismatch(f"`{called}` of a {dtype}", "cast it to int32 first, or divide with `/`")
+            dtype_mismatch(f"`{called}` of {with_article(dtype)}", "cast it to int32 first, or divide with `/`")
     return found
 
 
@@ -106,7 +107,7 @@ def truncmod(a: Any, b: Any, span: Any = None) -> Any:
 def _bitwise(called: str, op: str, x: Any, y: Any) -> Any:
     a, b = integers(called, x, y)
     if op in ("<<", ">>") and not isinstance(b, Value) and not 0 <= b < 64:
-        bad_argument(f"`{called}` by {b}", "shift by 0..63")
+        bad_argument(f"`{called}` by {number_text(b)}", "shift by 0..63")
     if not isinstance(a, Value) and not isinstance(b, Value):
         return {"&": operator.and_, "|": operator.or_, "^": operator.xor, "<<": operator.lshift, ">>": operator.rshift}[
             op

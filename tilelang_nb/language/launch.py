@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 from ..source import catalogue as say
 from ..source.diagnostic import Refusal
+from ..source.wording import number_text, with_article
 from .calling import bad_argument, checked_call
 from .operands import described, integer, launch, unavailable
 from .promotion import is_integer
@@ -78,7 +79,7 @@ def _grid(blocks: tuple[Any, ...]) -> tuple[Any, ...]:
         value = simplified(extent)
         if isinstance(value, Value):
             if not is_integer(value.dtype):
-                _bad_launch(f"a grid extent is a {value.dtype} value", "round it up: `T.ceildiv(n, block)`")
+                _bad_launch(f"a grid extent is {with_article(value.dtype)} value", "round it up: `T.ceildiv(n, block)`")
         else:
             value = number(value)
             if isinstance(value, float):
@@ -87,7 +88,8 @@ def _grid(blocks: tuple[Any, ...]) -> tuple[Any, ...]:
                 _bad_launch(f"a grid extent is {described(extent)}", "give integers")
             limit = 2**31 - 1 if at == 0 else 65535
             if not 0 <= value <= limit:
-                _bad_launch(f"a grid extent of {value} in {'xyz'[at]}; it has 0 to {limit}", f"use 0..{limit}")
+                problem = f"a grid extent of {number_text(value)} in {'xyz'[at]}; it has 0 to {limit}"
+                _bad_launch(problem, f"use 0..{limit}")
         found.append(value)
     return tuple(found)
 
@@ -109,7 +111,8 @@ def _threads(threads: Any) -> tuple[int, ...]:
         if not 1 <= value <= LIMITS_OF_BLOCK[at]:
             limit = LIMITS_OF_BLOCK[at]
             where = "" if len(given) == 1 else f" in {'xyz'[at]}"
-            _bad_launch(f"`threads={value}`{where}; a block has 1 to {limit} threads{where}", "choose 128")
+            given_threads = f"`threads={value}`" if abs(value) < 10**9 else f"{number_text(value)} as `threads`"
+            _bad_launch(f"{given_threads}{where}; a block has 1 to {limit} threads{where}", "choose 128")
         product *= value
         found.append(value)
     if product > LIMIT_OF_THREADS:

@@ -12,6 +12,7 @@ from typing import Any
 
 from ..source import catalogue as say
 from ..source.diagnostic import Refusal
+from ..source.wording import number_text, with_article
 from .calling import bad_argument, checked_call
 from .layouts import Fragment
 from .operands import choice, content, described, flag, integer
@@ -47,7 +48,7 @@ def _bound(value: Any, called: str, name: str) -> Any:
     value = content(value)
     if isinstance(value, Value):
         if not is_integer(value.dtype):
-            bad_argument(f"`{name}` of `{called}` is a {value.dtype} value", "cast it to int32")
+            bad_argument(f"`{name}` of `{called}` is {with_article(value.dtype)} value", "cast it to int32")
         return value
     if isinstance(value, (Buffer, Region)):
         raise Refusal(say.NotIterable(what=described(value), remedy=f"use an extent: `{called}(buffer.shape[0])`"))
@@ -56,7 +57,14 @@ def _bound(value: Any, called: str, name: str) -> Any:
         problem = f"`{name}` of `{called}` is {described(value)}"
         remedy = "divide with `//`, or round with `T.ceildiv`" if isinstance(found, float) else "give an integer"
         bad_argument(problem, remedy)
+    check_bound(found, f"`{name}` of `{called}`")
     return found
+
+
+def check_bound(bound: int, what: str = "a loop bound") -> None:
+    """TL004 for an integer that no loop variable holds."""
+    if not -(2**63) <= bound < 2**63:
+        bad_argument(f"{what} is {number_text(bound)}", "keep it in -2**63..2**63-1, the range of int64")
 
 
 def _range(start: Any, stop: Any, step: Any, called: str) -> tuple[Any, Any, Any]:
@@ -82,7 +90,7 @@ def _plain(value: Any) -> bool:
     """A loop in the IR carries numbers, text and lists of them; other options are hints for upstream's passes."""
     if isinstance(value, (list, tuple)):
         return all(_plain(item) for item in value)
-    return isinstance(value, (bool, int, float, str))
+    return isinstance(value, (bool, float, str)) or (isinstance(value, int) and -(2**63) <= value < 2**63)
 
 
 @checked_call

@@ -15,8 +15,9 @@ from tvm.sym import Analyzer
 
 from ..source import catalogue as say
 from ..source.diagnostic import Refusal
+from ..source.wording import number_text, of_type, with_article
 from .calling import bad_argument
-from .promotion import as_type, integer_range, is_float, is_integer, weak
+from .promotion import constant, integer_range, is_float, is_integer, weak
 from .values import Buffer, Region, Value, builder, number, simplified
 
 GLOBAL, SHARED, FRAGMENT, LOCAL, VARIABLE = "global", "shared.dyn", "local.fragment", "local", "local.var"
@@ -56,9 +57,11 @@ def described(value: Any) -> str:
         everything = same_extents(value.extent, value.buffer.shape)
         return f"`{value.buffer.name}`" if everything else f"a region of `{value.buffer.name}`"
     if isinstance(value, Value):
-        article = "an" if value.dtype[0] == "i" else "a"
-        return f"an element of `{value.origin[0].name}`" if value.origin else f"{article} {value.dtype} value"
-    return f"`{value!r}`" if isinstance(value, (int, float, str, type(None))) else f"a {type(value).__name__}"
+        return f"an element of `{value.origin[0].name}`" if value.origin else with_article(f"{value.dtype} value")
+    if type(value) is int:
+        written = number_text(value)
+        return written if " " in written else f"`{written}`"
+    return f"`{value!r}`" if isinstance(value, (int, float, str, type(None))) else of_type(value)
 
 
 def shown(shape: Any) -> str:
@@ -172,7 +175,7 @@ def integer(value: Any, called: str, name: str, least: int | None = None, most: 
     if (least is not None and found < least) or not -_LARGEST <= found <= (_LARGEST if most is None else most):
         top = _LARGEST if most is None else most
         bounds = f"{least} or more" if most is None and found <= top else f"{least or 0}..{top}"
-        bad_argument(f"`{name}` of `{called}` is {bounds}, {found} given", f"give {bounds}")
+        bad_argument(f"`{name}` of `{called}` is {bounds}, {number_text(found)} given", f"give {bounds}")
     return found
 
 
@@ -226,8 +229,9 @@ def stored(value: Any, target: str, dtype: str) -> Value:
             raise Refusal(say.LossyConstant(value=str(found), target=target, dtype=str(dtype), remedy=remedy))
         if not low <= found <= high:
             remedy = f"use a value in {low}..{high}, or a wider dtype"
-            raise Refusal(say.LossyConstant(value=str(found), target=target, dtype=str(dtype), remedy=remedy))
-    return Value(as_type(found, str(dtype)), str(dtype))
+            value = number_text(found)
+            raise Refusal(say.LossyConstant(value=value, target=target, dtype=str(dtype), remedy=remedy))
+    return Value(constant(found, str(dtype), target), str(dtype))
 
 
 def content(value: Any) -> Any:

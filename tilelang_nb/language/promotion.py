@@ -16,6 +16,7 @@ from tvm import tirx as tir
 
 from ..source import catalogue as say
 from ..source.diagnostic import Refusal
+from ..source.wording import number_text
 
 Kind = str | tuple[str, str]  # a strong dtype, or ("weak", "bool" | "int" | "float"), or:
 BOOL_OR_INT = ("bool", "int")  # a name bound to a strong bool and to an int literal; it is held as int32
@@ -121,30 +122,44 @@ _NUMPY = {
 }
 
 
-def constant(value: bool | int | float, dtype: str) -> Any:
+def constant(value: bool | int | float, dtype: str, target: str = "the operation") -> Any:
     """A TIR constant.  Floats are rounded to the type here, so that every executor sees the same number.
 
-    Raises TL135 for an integer that the type cannot hold.
+    target: what messages say it is for.
+    Raises TL135 for an integer that the type cannot hold, and for one that a float type would take for infinite.
     """
     dtype = in_ir(dtype)
     if dtype == "bool":
         return tir.const(bool(value), "bool")
     if is_float(dtype):
         with np.errstate(over="ignore"):
-            try:
-                exact = float(value)
-            except OverflowError:
-                exact = float("inf") if value > 0 else float("-inf")
-            return tir.const(float(_NUMPY.get(dtype, np.float64)(exact)), dtype)
+            rounded = float(_NUMPY.get(dtype, np.float64)(double(value, dtype, target)))
+        if isinstance(value, int) and not math.isfinite(rounded):
+            raise _too_large(value, target, dtype)
+        return tir.const(rounded, dtype)
     low, high = integer_range(dtype)
     if isinstance(value, float) and not math.isfinite(value):
         remedy = "use a finite number, or a float type"
-        raise Refusal(say.LossyConstant(value=str(value), target="the operation", dtype=dtype, remedy=remedy))
+        raise Refusal(say.LossyConstant(value=str(value), target=target, dtype=dtype, remedy=remedy))
     value = int(value)
     if not low <= value <= high:
         remedy = f"use a value in {low}..{high}, or a wider type"
-        raise Refusal(say.LossyConstant(value=str(value), target="the operation", dtype=dtype, remedy=remedy))
+        raise Refusal(say.LossyConstant(value=number_text(value), target=target, dtype=dtype, remedy=remedy))
     return tir.IntImm(dtype, value) if dtype == "int32" else tir.const(value, dtype)
+
+
+def double(value: bool | int | float, dtype: str = "float64", target: str = "the operation") -> float:
+    """A number in double precision, on its way to `dtype`; TL135 for an integer beyond any float."""
+    try:
+        return float(value)
+    except OverflowError:
+        raise _too_large(value, target, dtype) from None
+
+
+def _too_large(value: Any, target: str, dtype: str) -> Refusal:
+    """TL135 for an integer that would become infinite in a float type."""
+    remedy = "use a smaller number" if dtype == "float64" else "use a smaller number, or a wider float type"
+    return Refusal(say.LossyConstant(value=number_text(value), target=target, dtype=dtype, remedy=remedy))
 
 
 def cast(expr: Any, source: str, target: str) -> Any:

@@ -8,11 +8,13 @@ parameter.  A size is an integer or a `Value`: `T.dynamic("n")` is a size known 
 from __future__ import annotations
 
 import keyword
+import math
 import re
 from typing import Any
 
 from tvm import tirx as tir
 
+from ..source.wording import number_text, with_article
 from .calling import bad_argument, checked_call
 from .dtypes import Dtype, dtype_of, storable
 from .entry import installed
@@ -21,32 +23,48 @@ from .promotion import is_integer
 from .values import Value, number, simplified
 
 _MEMORIES = (GLOBAL, SHARED, FRAGMENT, LOCAL)
+LARGEST_EXTENT = 2**63 - 1
 
 
-def sizes_of(shape: Any, called: str) -> tuple[Any, ...]:
+def sizes_of(shape: Any, called: str, most: int = LARGEST_EXTENT) -> tuple[Any, ...]:
     """A shape as a tuple of ints and integer Values.
 
-    TL004 for what is no size, a negative one, or a float.
+    TL004 for what is no size, a negative one, one above `most`, or a float.
     """
     if isinstance(shape, (str, bytes)) or shape is None:
         bad_argument(f"the shape of `{called}` is {described(shape)}", f"write a tuple: `{called}((M, N), dtype)`")
     given = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
-    return tuple([_size(extent, called) for extent in given])
+    return tuple([_size(extent, called, most) for extent in given])
 
 
-def _size(extent: Any, called: str) -> Any:
+def _size(extent: Any, called: str, most: int) -> Any:
     if isinstance(extent, Value):
         if not is_integer(extent.dtype):
-            bad_argument(f"a size of `{called}` is a {extent.dtype} value", "give an integer")
+            bad_argument(f"a size of `{called}` is {with_article(extent.dtype)} value", "give an integer")
         return simplified(extent)
     found = number(extent)
     if isinstance(found, float) and found.is_integer():
-        bad_argument(f"a size of `{called}` is the float {found}", f"write `{int(found)}`, or divide with `//`")
+        remedy = f"write `{int(found)}`, or divide with `//`" if abs(found) < LARGEST_EXTENT else "give an integer"
+        bad_argument(f"a size of `{called}` is the float {found}", remedy)
     if isinstance(found, (bool, float)) or not isinstance(found, int):
         bad_argument(f"a size of `{called}` is {described(extent)}", "give an integer, or `T.dynamic(name)`")
     if found < 0:
-        bad_argument(f"a size of `{called}` is {found}", "give 0 or more")
+        bad_argument(f"a size of `{called}` is {number_text(found)}", "give 0 or more")
+    check_extent(found, most, called)
     return found
+
+
+def check_extent(count: int, most: int, called: str, what: str = "a size") -> None:
+    """TL004 for more than memory can be addressed with."""
+    if count > most:
+        limit = f"2**{most.bit_length()}"
+        bad_argument(f"{what} of `{called}` is {number_text(count)}", f"it has to be below {limit}")
+
+
+def check_bytes(sizes: tuple[Any, ...], dtype: Dtype, called: str) -> None:
+    """TL004 for an array whose bytes no address can count; sizes known only at the launch count as 1."""
+    known = [size for size in sizes if isinstance(size, int)]
+    check_extent(math.prod(known) * dtype.itemsize, LARGEST_EXTENT, called, "the number of bytes")
 
 
 class Tensor:
@@ -78,6 +96,7 @@ class Tensor:
             bad_argument(f"`{called}` has no scope `{self.scope}`", f"use one of {', '.join(_MEMORIES)}")
         self.shape = sizes_of(shape, called)
         self.dtype: Dtype = storable(dtype, tile=self.scope != GLOBAL)
+        check_bytes(self.shape, self.dtype, called)
 
     def __class_getitem__(cls, keys: Any) -> Any:
         """`T.Tensor[(M, N), dtype]`, `T.Tensor[[M, N], dtype]`, `T.Tensor[M, N]`."""
@@ -250,6 +269,7 @@ def empty(*shape: Any, dtype: Any = "float32") -> Any:
         shape, dtype = shape[:-1], shape[-1]
     sizes = shape[0] if len(shape) == 1 else shape
     declared = EmptyTensor(sizes_of(sizes, "T.empty"), storable(dtype, tile=False))
+    check_bytes(declared.shape, declared.dtype, "T.empty")
     hook = installed("empty")
     made = hook(declared) if hook is not None else None
     return declared if made is None else made

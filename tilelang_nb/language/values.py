@@ -22,6 +22,7 @@ from tvm.sym import Analyzer
 
 from ..source import catalogue as say
 from ..source.diagnostic import Message, Refusal
+from ..source.wording import number_text, of_type, with_article
 from .promotion import KNOWN, as_type, cast, constant, in_ir, is_float, is_integer, join_operands
 from .protocols import IndexedOnly, KnownAtLaunch, checked_dtype, refuse
 
@@ -123,9 +124,7 @@ class Value(KnownAtLaunch):
         if self.dtype == "bool":
             return derived(tir.Not(self.use()), "bool", self)
         if is_float(self.dtype):
-            raise Refusal(
-                say.DtypeMismatch(problem=f"`~` on a {self.dtype} value", remedy="bit operations need integers")
-            )
+            raise Refusal(say.DtypeMismatch(problem=f"`~` of {self.dtype}", remedy="bit operations need integers"))
         return derived(tir.bitwise_not(self.use()), self.dtype, self)
 
     def __abs__(self) -> Value:
@@ -334,11 +333,14 @@ class Buffer(IndexedOnly):
     def index_expr(self, index: Any) -> Any:
         """One index as a TIR expression."""
         if isinstance(index, int):
+            if not -(2**63) <= index < 2**63:
+                problem = f"index {number_text(index)} is outside `{self.name}`"
+                raise Refusal(say.IndexOutOfBounds(problem=problem, remedy="keep the index inside the buffer"))
             return tir.IntImm("int32" if abs(index) < 2**31 else "int64", index)
         if not is_integer(index.dtype):
             if index.dtype == "bool":
                 return cast(index.use(), "bool", "int32")
-            problem = f"`{self.name}` is indexed by a {index.dtype} value"
+            problem = f"`{self.name}` is indexed by {with_article(index.dtype)} value"
             raise Refusal(say.DtypeMismatch(problem=problem, remedy="cast the index to int32"))
         return index.use()
 
@@ -367,11 +369,11 @@ class Buffer(IndexedOnly):
             try:
                 position = operator.index(index)
             except TypeError:
-                problem = f"`{self.name}` is indexed by {type(index).__name__}"
+                problem = f"`{self.name}` is indexed by {of_type(index)}"
                 raise Refusal(say.BadArgument(problem=problem, remedy="use an integer")) from None
         if isinstance(extent, int):
             if not -extent <= position < extent:
-                problem = f"index {position} is outside `{self.name}` of shape {self.shape}"
+                problem = f"index {number_text(position)} is outside `{self.name}` of shape {self.shape}"
                 raise Refusal(
                     say.IndexOutOfBounds(
                         problem=problem, remedy=f"use 0..{extent - 1}" if extent else "the buffer is empty"
@@ -382,7 +384,7 @@ class Buffer(IndexedOnly):
 
     def _normal_slice(self, index: slice, extent: Any) -> slice:
         if index.step is not None and not (isinstance(index.step, int) and index.step == 1):
-            raise Refusal(say.SliceStep(buffer=self.name, step=str(index.step)))
+            raise Refusal(say.SliceStep(buffer=self.name, step=number_text(index.step)))
         begin = self._bound(index.start, 0, extent)
         end = self._bound(index.stop, extent, extent)
         outside = isinstance(begin, int) and begin < 0 or isinstance(end, int) and end < 0
@@ -390,11 +392,8 @@ class Buffer(IndexedOnly):
             outside = outside or isinstance(begin, int) and begin >= extent or isinstance(end, int) and end > extent
         size = simplified(end - begin)
         if outside or isinstance(size, int) and size <= 0:
-            problem = (
-                f"{begin}:{end} is outside `{self.name}` of shape {self.shape}"
-                if outside
-                else f"{begin}:{end} is empty"
-            )
+            written = f"{number_text(begin)}:{number_text(end)}"
+            problem = f"{written} is outside `{self.name}` of shape {self.shape}" if outside else f"{written} is empty"
             raise Refusal(say.IndexOutOfBounds(problem=problem, remedy="keep the region inside the buffer"))
         return slice(begin, end)
 
@@ -407,7 +406,7 @@ class Buffer(IndexedOnly):
         try:
             bound = operator.index(bound)
         except TypeError:
-            problem = f"`{self.name}` is sliced by {type(bound).__name__}"
+            problem = f"`{self.name}` is sliced by {of_type(bound)}"
             raise Refusal(say.BadArgument(problem=problem, remedy="use integers")) from None
         return extent + bound if bound < 0 else bound
 

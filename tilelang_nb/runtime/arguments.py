@@ -18,6 +18,7 @@ import numpy as np
 
 from ..source import catalogue as say
 from ..source.diagnostic import Refusal
+from ..source.wording import with_article
 from .host_arrays import NoHostArray, host_array, host_dtype
 from .memory import overlaps_itself, same_elements, share_memory
 from .scalars import scalar
@@ -102,7 +103,7 @@ def expected_of(parameter: Any) -> str:
     """What a parameter takes, `a float32 tensor of shape (n, 64)`."""
     if parameter.kind == "scalar":
         return f"a number ({parameter.dtype})"
-    return f"a {parameter.dtype} tensor of shape {Symbols().written(parameter.shape)}"
+    return f"{with_article(parameter.dtype)} tensor of shape {Symbols().written(parameter.shape)}"
 
 
 def _assign(taken: list[Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], returned: list[str]) -> dict[str, Any]:
@@ -281,7 +282,9 @@ def _allocate_output(parameter: Any, symbols: Symbols) -> np.ndarray:
     dtype = host_dtype(parameter.dtype)
     if parameter.kind == "scalar" or dtype is None:
         remedy = "only tensors can be returned: pass it as an argument"
-        raise _mismatch(parameter.name, "a tensor to return", f"a {parameter.dtype} {parameter.kind}", remedy)
+        raise _mismatch(
+            parameter.name, "a tensor to return", with_article(f"{parameter.dtype} {parameter.kind}"), remedy
+        )
     if None in shape:
         missing = ", ".join(symbols.unbound(parameter.shape[shape.index(None)]))
         remedy = f"a returned tensor needs its shape from the arguments: use {missing} in the shape of one of them"

@@ -12,6 +12,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from ..source.wording import of_type, with_article
 from . import dlpack
 
 
@@ -53,7 +54,7 @@ def host_array(given: Any) -> np.ndarray:
             f"{describe_type(given)} in device memory", "the simulated device reads host arrays: copy it to the host"
         )
     if isinstance(given, (list, tuple)):
-        raise NoHostArray(f"a {type(given).__name__}", "pass `np.array(x, dtype)`: a kernel reads and writes memory")
+        raise NoHostArray(of_type(given), "pass `np.array(x, dtype)`: a kernel reads and writes memory")
     raise NoHostArray(
         describe_type(given), "pass a NumPy array, or an object with `__array_interface__` or `__dlpack__`"
     )
@@ -77,7 +78,7 @@ def describe_type(given: Any) -> str:
     kind = type(given)
     module = "" if kind.__module__ == "builtins" else kind.__module__.partition(".")[0] + "."
     name = module + kind.__qualname__
-    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
+    return with_article(name)
 
 
 def as_callers_kind(result: np.ndarray, arguments: tuple[Any, ...]) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..source.wording import number_text, with_article
 from .host_arrays import NoHostArray, describe_type, host_dtype
 
 
@@ -23,7 +24,7 @@ def scalar(given: Any, dtype: str) -> int | float | bool:
         raise NoHostArray(describe_type(given), "pass a Python or NumPy number")
     if dtype == "bool":
         if number not in (0, 1):
-            raise NoHostArray(repr(number), "pass True or False")
+            raise NoHostArray(number_text(number), "pass True or False")
         return bool(number)
     if dtype.startswith(("int", "uint")):
         return _integer(number, dtype)
@@ -54,14 +55,14 @@ def _integer(number: int | float, dtype: str) -> int:
     bits = int(dtype.lstrip("uint"))
     low, high = (0, 2**bits - 1) if dtype.startswith("u") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
     if not low <= number <= high:
-        raise NoHostArray(str(int(number)), f"{dtype} holds {low} to {high}")
+        raise NoHostArray(number_text(number), f"{dtype} holds {low} to {high}")
     return int(number)
 
 
 def _floating(number: int | float, dtype: str) -> float:
     kind = host_dtype(dtype)
     if kind is None:
-        raise NoHostArray(repr(number), f"a {dtype} cannot be passed as a scalar")
+        raise NoHostArray(repr(number), f"{with_article(dtype)} cannot be passed as a scalar")
     try:
         exact = float(number)
     except OverflowError:
@@ -69,7 +70,7 @@ def _floating(number: int | float, dtype: str) -> float:
     with np.errstate(over="ignore"):
         rounded = float(np.float64(exact).astype(kind))
     if isinstance(number, int) and rounded != number:
-        raise NoHostArray(str(number), f"{dtype} does not hold this integer: pass a float to have it rounded")
+        raise NoHostArray(number_text(number), f"{dtype} does not hold this integer: pass a float to have it rounded")
     if np.isfinite(exact) and not np.isfinite(rounded):
         raise NoHostArray(repr(number), f"it is out of the range of {dtype}")
     return rounded

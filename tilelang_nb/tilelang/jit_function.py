@@ -16,6 +16,7 @@ from ..frontend.eager_syntax import is_eager
 from ..runtime.errors import CompileError
 from ..runtime.kernel import Kernel
 from ..source import catalogue as say
+from ..source.wording import of_type
 from .pass_config import options_of
 
 OutIdx = int | list[int] | tuple[int, ...] | None
@@ -77,7 +78,7 @@ class JitFunction:
     def _make(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Kernel:
         made = self.func(*args, **kwargs)
         if not isinstance(made, Kernel):
-            given = "nothing" if made is None else f"a {type(made).__name__}"
+            given = "nothing" if made is None else of_type(made)
             raise TypeError(
                 f"{self.func.__name__} returns {given}: a @jit function returns the T.prim_func that it defines"
             )
@@ -155,7 +156,7 @@ def compile(
 ) -> Kernel:
     """A `T.prim_func` compiled for a target.  CompileError: it was refused.  LaunchError TL302: no such target here."""
     if not isinstance(func, Kernel):
-        raise TypeError(f"compile takes a T.prim_func, not a {type(func).__name__}")
+        raise TypeError(f"compile takes a T.prim_func, not {of_type(func)}")
     options = None if pass_configs is None else options_of(pass_configs)
     return func.compile(target, out_idx=out_idx, options=options)
 

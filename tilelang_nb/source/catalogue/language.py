@@ -295,7 +295,7 @@ class NotANumber(Message):
     code, slug = "TL140", "not-a-number"
     text = "{what} is stored into `{target}`"
     label = "only numbers can be stored"
-    advice = "store a {dtype} value"
+    advice = "store a number, here of dtype {dtype}"
 
     what: str
     target: str

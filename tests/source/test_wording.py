@@ -1,0 +1,49 @@
+"""Words that many messages need."""
+
+from __future__ import annotations
+
+import pytest
+
+from tilelang_nb.source.wording import number_text, of_type, with_article
+
+
+@pytest.mark.parametrize(
+    ("noun", "said"),
+    [
+        ("int", "an int"),
+        ("int32 value", "an int32 value"),
+        ("uint8", "a uint8"),
+        ("float32", "a float32"),
+        ("object", "an object"),
+        ("ndarray", "an ndarray"),
+        ("`int`", "an `int`"),
+        ("unbound name", "an unbound name"),
+        ("unit", "a unit"),
+        ("one-dimensional tile", "a one-dimensional tile"),
+        ("Ellipsis", "an Ellipsis"),
+    ],
+)
+def test_the_article_fits_the_sound_of_the_noun(noun: str, said: str) -> None:
+    assert with_article(noun) == said
+
+
+def test_a_python_object_is_called_by_its_type() -> None:
+    assert (of_type(3), of_type([])) == ("an int", "a list")
+
+
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [
+        (7, "7"),
+        (-(2**70), "-1180591620717411303424"),
+        (1.5, "1.5"),
+        (True, "True"),
+        (10**40, "an integer of 41 digits"),
+        (10**5000, "an integer of 5,001 digits"),
+        (10**5000 - 1, "an integer of 5,000 digits"),
+        (-(10**5000), "a negative integer of 5,001 digits"),
+    ],
+    ids=lambda _: "",
+)
+def test_a_number_has_a_length_that_a_line_can_hold(number: float, said: str) -> None:
+    assert number_text(number) == said
