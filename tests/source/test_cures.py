@@ -4,19 +4,24 @@ kernel computes what its text says in Python.
 
 from __future__ import annotations
 
+import ast
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import tilelang_nb
+from tilelang_nb.frontend.locate import header_span
 from tilelang_nb.language import __all__ as OPERATIONS
 from tilelang_nb.source.catalogue import CATALOGUE, SyntaxMistake
 from tilelang_nb.source.catalogue.page import page
-from tilelang_nb.source.cures import CURES
+from tilelang_nb.source.cures import CURES, cured
 from tilelang_nb.source.cures.expressions import SAME_IN_LANGUAGE
-from tilelang_nb.source.diagnostic import Fix
+from tilelang_nb.source.diagnostic import Fix, Message
 from tilelang_nb.source.edits import apply
+from tilelang_nb.source.syntax_tree import places
+from tilelang_nb.source.text import Span, Text
 
 WITHOUT = {
     "TL001": "the text is elsewhere",
@@ -312,3 +317,77 @@ def test_nearest_names_of_every_page_are_words_of_their_text(tmp_path: Path) -> 
     found = compiled(page("TL002").bad)
     (fix,) = fixes_of(found)
     assert found.text.slice(fix.span) == "facter" and fix.replacement == "factor"
+
+
+AWKWARD = """é = [1, 3]; x = y = (z
+    ) = len ( é )  # ≠
+@T.macro
+async def m(
+    a, *b, c: "int" = 1, **d
+) -> None:
+    import math; from os import (path,
+        sep)
+    for i, j in é: print(i, f"{j!r:>{3}} {i}", *b, end="")
+    else: pass
+    while (True):  # else:
+        break
+    else:
+        \"\"\"text
+    over lines\"\"\"
+    match c:
+        case 1 | 2 if a: pass
+        case [1, *_] | {"k": _}:
+            return
+        case _: return 3
+    if a is (c) is not None: return
+    async for k in d: a.b.c /= (k
+        / 2) / await k
+    with a as b, c: raise
+    a[1:2, ::2].dtype.x = -1.5; assert (a, "b"), f"c"
+    raise ValueError from None
+    raise E("t" "u", k=1)
+    x: T.float16 = 1.5e3
+    k = T.gemm(a, b, *c, transpose_B=False, **d)
+    return lambda: (yield type(a))
+"""
+
+
+FIXED_FIELDS = {"near": "near", "operator": "==", "extent": "a", "element": "a"}
+
+
+def messages() -> list[Message]:
+    """Every message with an edit, once with each of some words in its fields."""
+    made = []
+    for cls in CURES:
+        for word in ("a", "c", "is", "is not", "transpose_B=True", "-1.5", "float32"):
+            made.append(cls(**{field.name: FIXED_FIELDS.get(field.name, word) for field in fields(cls)}))
+    return made
+
+
+@pytest.mark.parametrize("first_line", [1, 2])
+def test_no_place_makes_an_edit_fail_or_leave_something_that_is_no_python(first_line: int) -> None:
+    text = Text(AWKWARD, "In[1]", first_line)
+    at = places(text)
+    assert at is not None
+    offered = 0
+    for span in {*at.spans.values(), *(header_span(text, node) for node in at.spans if isinstance(node, ast.stmt))}:
+        for message in messages():
+            for fix in cured(message.at(span), text).fixes:
+                offered += 1
+                made = apply(text, [fix])
+                try:
+                    ast.parse(made)
+                except SyntaxError as error:
+                    pytest.fail(f"{message} at {span}: {fix} makes {error}\n{made}")
+    assert offered > 100
+
+
+@pytest.mark.parametrize("problem", ["expected ':'", "'await' outside async function"])
+def test_no_place_makes_an_edit_of_a_syntax_error_fail(problem: str) -> None:
+    text = Text(AWKWARD)
+    for number, line in enumerate(text.lines, 1):
+        for column in range(len(line) + 1):
+            for fix in cured(
+                SyntaxMistake(problem=problem, remedy="").at(Span(number, column, number, column + 1)), text
+            ).fixes:
+                apply(text, [fix])

@@ -16,9 +16,9 @@ from .reading import end, inserted, language, replaced, the
 
 def keyword(message: say.ShapeMismatch, span: Span, at: Places) -> Iterator[Fix]:
     """The keyword with which the shapes fit, added to the call or set in it."""
-    if not message.keyword:
-        return
     name, _, value = message.keyword.partition("=")
+    if not value:
+        return
     call = the(at, span, ast.Call, lambda node: bool(node.args) and at.spans[node] == span)
     if call is None or any(keyword.arg is None for keyword in call.keywords):
         return
