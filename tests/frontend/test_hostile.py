@@ -302,3 +302,36 @@ def test_a_cell_can_put_a_built_in_back_and_delete_one() -> None:
     assert builtins.len is real
     assert [cell.namespace[name] for name in ("first", "second", "third")] == [5, 0, False]
     assert isinstance(cell.session.exception, NameError)
+
+
+def test_a_long_chain_of_elifs_is_refused_at_the_one_that_is_too_deep() -> None:
+    chain = "if n == 0:\n    out[0] = 0\n" + "".join(f"elif n == {i}:\n    out[0] = {i}\n" for i in range(1, 400))
+    cell = run_cell(kernel(chain))
+    (found,) = cell.diagnostics
+    assert (found.code, cell.marked()[0][1]) == ("TL127", "elif n == 79:")
+    assert "every `elif` nests one deeper" in found.message
+
+
+def test_a_long_chain_of_compile_time_elifs_is_taken() -> None:
+    chain = "if W == 0:\n    pass\n" + "".join(f"elif W == {i}:\n    out[0] = {i}\n" for i in range(1, 600))
+    cell = run_cell(kernel(chain, before="W = 599"))
+    out = np.zeros(8, "int32")
+    cell.run(out.copy(), out, np.zeros(8, "float32"), 1, 2)
+    assert out[0] == 599
+
+
+def test_loops_that_macros_nest_deeper_than_a_text_could_are_refused() -> None:
+    macro = "\n@T.macro\ndef deep(o, n, d):\n    if d == 0:\n        o[0] = 5\n    else:\n"
+    macro += "        while o[0] < n:\n            deep(o, n, d - 1)\n"
+    cell = run_cell(kernel("deep(out, n, 30)", before=macro))
+    assert [code for code, _ in cell.errors] == ["TL127"]
+    assert "loops more than 18 deep" in cell.diagnostics[0].message
+
+
+@pytest.mark.parametrize("terms", [1000, 3000])
+@pytest.mark.parametrize("between", [" + ", " +\n    "])
+def test_an_expression_too_long_for_python_is_located(terms: int, between: str) -> None:
+    cell = run_cell(kernel("out[1] = 2\nout[0] = (" + between.join(["n"] * terms) + ")\nout[2] = 5"))
+    (code, written), *rest = cell.marked()
+    assert (code, rest) == ("TL005", [])
+    assert written.startswith("out[0] = (n +") and written.endswith("n)")

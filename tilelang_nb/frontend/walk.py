@@ -33,7 +33,6 @@ from .scopes import Scope, ScopeKind
 from .syntax import walk_statement
 from .unroll import Node, Record, named
 
-
 LOOPS = ("for", "while", "parallel")
 
 
