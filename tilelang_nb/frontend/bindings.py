@@ -134,19 +134,27 @@ class Bindings:
         self.frame.set(name, state)
         return state
 
-    def declare_before(self, node: ast.AST, names: tuple[str, ...]) -> None:
-        """Scalars whose site is the loop `node`: they begin with what the name holds."""
+    def declare_before(self, node: ast.AST, names: tuple[str, ...], first: tuple[str, ...] = ()) -> None:
+        """Scalars whose site is the loop `node`: they begin with what the name holds.
+
+        first: names that the loop may bind before its body can read them, which need nothing to begin with.
+        """
         for name in names:
             site = self.frame.site(name, node)
             if site not in self.promoted or self.scope.host:
                 continue
             binding = self.frame.binding(name)
-            if isinstance(binding, Mutable) or not is_bound(binding):
+            if isinstance(binding, Mutable) or not (is_bound(binding) or name in first):
                 continue
-            box = [self.frame.names[name]]
-            if is_number(box[0]):
+            box = [self.frame.names[name]] if is_bound(binding) else []
+            fits = bool(box) and is_number(box[0])
+            if fits and name in first:
+                fits = join_rebound(self.promoted[site], kind_of(number(box[0]))) is not None
+            if fits or name in first:
                 self.note_rebound(name, node)
-                self.store_scalar(self.declare(name, site), name, box, node)
+                state = self.declare(name, site)
+                if fits:
+                    self.store_scalar(state, name, box, node)
 
     def joined_after(self, node: ast.AST, names: tuple[str, ...]) -> dict[str, Mutable]:
         """Scalars whose site is the branch `node`.

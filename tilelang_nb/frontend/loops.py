@@ -161,11 +161,12 @@ def while_statement(walker: Any, node: ast.While) -> None:
             return
         builder.allow("a loop")
     names = bound_names(node)
-    walker.declare_before(node, names)
+    walker.declare_before(node, names, bound_names(node.test))
     scope = walker.open("while", node, names)
     loop = Loop("while", node, scope)
     try:
         condition = truth_at(walker, node.test)
+        bound = {key: frame.binding(name) for key in scope.saved for frame, name in (key,)}
         is_constant = not isinstance(condition, Value)
         skipped = is_constant and not condition
         prelude = list(builder.frames[-1])  # what the condition emitted runs on every turn
@@ -184,8 +185,10 @@ def while_statement(walker: Any, node: ast.While) -> None:
         body = walker.close()
     if not skipped:
         builder.append_at(tir.While(test, body, span), span)
+    elif prelude:  # the condition runs once
+        builder.append_at(body, span)
     before = dict(walker.requested)
-    merge_loop(walker, scope, set())
+    merge_loop(walker, scope, set(), bound)
     if is_constant and not skipped and not loop.left and walker.requested == before:
         raise Refusal(say.EndlessWhile(), node)
 

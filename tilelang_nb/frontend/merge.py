@@ -5,6 +5,7 @@ Nothing is promoted here for being re-bound; a name is promoted when a read need
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from tvm import tirx as tir
@@ -96,8 +97,11 @@ def _chosen(walker: Any, condition: Value, first: Any, second: Any, name: str, k
     return Value(walker.builder.bind(name, node, dtype), dtype, walker.scope)
 
 
-def merge_loop(walker: Any, scope: Scope, targets: set[str]) -> None:
-    """After a device loop: what was read before it was re-bound is loop-carried and becomes a mutable scalar."""
+def merge_loop(walker: Any, scope: Scope, targets: set[str], bound: Mapping[Any, Any] = {}) -> None:
+    """After a device loop: what was read before it was re-bound is loop-carried and becomes a mutable scalar.
+
+    bound: (frame, name) -> binding by the condition of a `while`, which runs at least once.
+    """
     for key, node in list(scope.rebound.items()):
         frame, name = key
         if frame is not walker.frame:
@@ -116,6 +120,8 @@ def merge_loop(walker: Any, scope: Scope, targets: set[str]) -> None:
             except Refusal as refusal:
                 walker.report(refusal, node)
                 merge(walker, key, POISON)
+        elif key in bound and not isinstance(old, Mutable):
+            _merge_condition(walker, key, bound[key], new, node, scope)
         elif name in targets and not isinstance(old, Mutable):
             merge(walker, key, Gone(say.LoopVariableAfterLoop(name=name)))
         elif old is None or isinstance(old, Gone) or key in scope.final and new is None:
@@ -124,6 +130,20 @@ def merge_loop(walker: Any, scope: Scope, targets: set[str]) -> None:
             # Without a binding at its end, the body bound the name before a `break` or `continue`.
             bindings = [old] if new is None else [old, new]
             merge(walker, key, conflict(bindings, declaring_site(old, meeting), node, meeting, parallel))
+
+
+def _merge_condition(walker: Any, key: Any, first: Any, last: Any, node: Any, scope: Scope) -> None:
+    """After a `while` whose condition bound the name: it holds what the condition or the body gave it last."""
+    bindings = [first] if last is None else [first, last]
+    if any(binding is None for binding in (first, last)):
+        merge(walker, key, Gone(say.MaybeUnbound(name=key[1], what="the loop")))
+    elif POISON in bindings:
+        merge(walker, key, POISON)
+    elif same(first, last) and not is_local(first, [scope]):
+        merge(walker, key, first)
+    else:
+        meeting = key[0].site(key[1], scope.node)
+        merge(walker, key, conflict(bindings, meeting, node, meeting))
 
 
 def _carry(walker: Any, name: str, plain: Plain, new: Any, node: Any, meeting: Any) -> None:
