@@ -62,7 +62,7 @@ def test_arguments_are_taken_by_name_and_come_out_in_parameter_order() -> None:
         ((np.zeros(6, F32),) * 3, {}, ["2 arguments", "given 3", "a, b"]),
         ((np.zeros(6, F32),) * 2, {"a": 1}, ["`a`", "by position and by name"]),
         ((np.zeros(6, F32),), {"bb": np.zeros(6, F32)}, ["`bb`", "did you mean `b`?"]),
-        ((np.zeros(6, np.float64), np.zeros(6, F32)), {}, ["`a`", "float32", "float64", 'x.astype("float32")']),
+        ((np.zeros(6, np.float64), np.zeros(6, F32)), {}, ["`a`", "float32", "float64", 'a.astype("float32")']),
         ((np.zeros((1, 6), F32), np.zeros(6, F32)), {}, ["`a`", "1 dimension,", "2 dimensions", "(6,)", "(1, 6)"]),
         ((np.zeros(6, F32), np.zeros(7, F32)), {}, ["`b`", "shape (6,)", "shape (7,)"]),
         (([0.0] * 6, np.zeros(6, F32)), {}, ["`a`", "a list", "np.array"]),
@@ -176,7 +176,7 @@ def test_a_read_only_array_is_refused_only_where_it_is_written() -> None:
     given.flags.writeable = False
     assert bound([A], given).values["a"] is given
     said = refused([A], given, written="a")
-    assert "writable" in said and "read-only" in said and "x.copy()" in said
+    assert "writable" in said and "read-only" in said and "a.copy()" in said
 
 
 def test_strides_of_axes_of_one_element_do_not_matter() -> None:
@@ -316,3 +316,33 @@ def test_a_strided_float8_e5m2_array_in_the_other_byte_order_or_not() -> None:
     copy = bound(strided[1:], swapped, written="a").values["a"]
     assert copy.strides == (16, 4)
     assert (copy == 1).all()
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (
+            np.zeros(6, [("r", "f4"), ("g", "f4")]),
+            ["a structured array with the fields r, g", "pass one field, `a['r']`"],
+        ),
+        (np.zeros(6, "V4"), ["an array of raw bytes, 4 an element", "an array of numbers"]),
+        (np.array(["1"] * 6), ["an array of text (dtype str32)", "an array of numbers"]),
+        (np.array([None] * 6), ["an array of Python objects", "an array of numbers"]),
+        (np.zeros(6, "M8[s]"), ["an array of dates", "an array of numbers"]),
+        (np.zeros(6, np.complex64), ["an array of complex numbers", "`a.real` or `a.imag`"]),
+        ([0.0] * 6, ["a list", "`np.array(a, dtype)`"]),
+        (np.ma.zeros(6), ["a masked array", "`a.filled(value)`"]),
+    ],
+)
+def test_what_is_no_array_of_numbers_is_said_to_be_what_it_is(given: Any, words: list[str]) -> None:
+    said = refused([A], given)
+    assert all(word in said for word in words) and "astype" not in said, said
+
+
+def test_a_scalar_that_is_not_passed_takes_its_default() -> None:
+    n = Parameter("n", "scalar", "int32", (), None, None, 3)
+    given = np.zeros(6, F32)
+    assert bound([A, n], given).values["n"] == 3
+    assert bound([A, n], given, n=4).values["n"] == bound([A, n], given, 4).values["n"] == 4
+    small = Parameter("n", "scalar", "int8", (), None, None, 300)
+    assert "int8 holds -128 to 127" in refused([A, small], given)

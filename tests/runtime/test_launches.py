@@ -142,3 +142,37 @@ def test_a_refused_launch_changes_nothing(kernels: dict[str, Any]) -> None:
     with pytest.raises(tilelang_nb.LaunchError, match=r"shape \(n, m\) with n = 2 \(shape of A\), m = 3"):
         kernels["strided"](a, np.ones((2, 4), np.float32))
     assert not a.any()
+
+
+DEFAULTS = """
+@T.prim_func
+def k(n: T.int32, out: T.Tensor((4,), "float32"), *, m: T.int32 = 2 + 1, x: T.float32 = 0.5, yes: T.bool = True):
+    with T.Kernel(1, threads=1):
+        if yes:
+            out[0] = n
+            out[1] = m
+            out[2] = x
+"""
+
+
+def test_defaults_of_scalars_hold_at_the_launch_as_in_python() -> None:
+    kernel = tilelang_nb.compile_cell(DEFAULTS).kernels["k"]
+    for given, wanted in (({}, (7, 3, 0.5)), ({"m": 5, "x": 2}, (7, 5, 2)), ({"yes": False}, (0, 0, 0))):
+        out = np.zeros(4, np.float32)
+        kernel(7, out, **given)
+        assert tuple(out[:3]) == wanted
+
+
+@pytest.mark.parametrize(
+    ("parameter", "said"),
+    [
+        ('A: T.Tensor((4,), "int32") = None', "the tensor parameter `A` has a default"),
+        ("n: T.int32 = None", "the default of parameter `n` is "),
+        ("n: T.int32 = 'x'", "the default of parameter `n` is "),
+    ],
+)
+def test_a_default_that_no_launch_could_take_is_refused_at_the_parameter(parameter: str, said: str) -> None:
+    text = f"@T.prim_func\ndef k({parameter}):\n    with T.Kernel(1, threads=1):\n        pass\n"
+    (found,) = tilelang_nb.compile_cell(text).diagnostics
+    assert found.code == "TL004" and found.message.startswith(said)
+    assert found.span.line == 2

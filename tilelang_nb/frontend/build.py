@@ -39,16 +39,17 @@ class Built:
 def build_kernel(
     definition: Definition,
     annotations: Mapping[str, Any],
+    defaults: Mapping[str, Any],
     outer: Outer,
     evaluate: Callable[[str | CodeType], Any],
     limits: Limits,
 ) -> Built:
     """Build a kernel; never raises for a mistake.
 
-    annotations: of its parameters; `evaluate` resolves postponed ones.
+    annotations, defaults: of its parameters; `evaluate` resolves postponed annotations.
     """
     text = definition.text
-    parameters, wrong = read_parameters(text, definition.node, annotations, evaluate)
+    parameters, wrong = read_parameters(text, definition.node, annotations, defaults, evaluate)
     refused = tuple([_located(refusal, definition) for refusal in wrong])
     try:
         walker, printed = find_scalars(definition, parameters, outer, limits)

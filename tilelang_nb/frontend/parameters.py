@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from types import CodeType
 from typing import Any
 
 from tvm import tirx as tir
 
 from ..language.dtypes import Dtype
+from ..language.operands import described
 from ..language.promotion import in_ir
 from ..language.tensors import Tensor
-from ..language.values import Buffer, Value
+from ..language.values import Buffer, Value, is_device, number
 from ..source import catalogue as say
 from ..source.diagnostic import Message, Poisoned, Refusal
 from ..source.text import Text
@@ -26,11 +28,15 @@ EXAMPLE = '{name}: T.Tensor((M, N), "float16")'
 
 
 def read_parameters(
-    text: Text, node: ast.FunctionDef, annotations: Mapping[str, Any], evaluate: Callable[[str | CodeType], Any]
+    text: Text,
+    node: ast.FunctionDef,
+    annotations: Mapping[str, Any],
+    defaults: Mapping[str, Any],
+    evaluate: Callable[[str | CodeType], Any],
 ) -> tuple[list[Parameter], list[Refusal]]:
     """The parameters, and what is wrong with others; one whose annotation is poisoned is in neither list.
 
-    annotations: by name; postponed ones are strings, which `evaluate` turns into objects.
+    annotations: by name; postponed ones are strings, which `evaluate` turns into objects.  defaults: by name.
     """
     found, wrong = [], []
     for argument in parameters(node):
@@ -53,7 +59,10 @@ def read_parameters(
                 kind = evaluate(code)
             while isinstance(kind, str) and not isinstance(kind, Dtype):
                 kind = evaluate(kind)
-            found.append(parameter(argument.arg, kind))
+            one = parameter(argument.arg, kind)
+            if argument.arg in defaults:
+                one = replace(one, default=_default(one, defaults[argument.arg]))
+            found.append(one)
         except Refusal as refusal:
             exact = place_of(refusal.__traceback__, text, code).span if code is not None else None
             refusal.place = refusal.place or exact or argument.annotation
@@ -93,6 +102,19 @@ def parameter(name: str, kind: Any) -> Parameter:
             shown = "`T.Tensor` without a shape"
         raise Refusal(_missing(name, f"parameter `{name}` is annotated with {shown}"))
     return Parameter(name, "scalar", dtype, (), None, tir.Var(name, in_ir(dtype)))
+
+
+def _default(parameter: Parameter, value: Any) -> bool | int | float:
+    """The default of a scalar parameter; TL004 for what none can have."""
+    name = parameter.name
+    if parameter.kind == "tensor":
+        problem = f"the tensor parameter `{name}` has a default"
+        raise Refusal(say.BadArgument(problem=problem, remedy=f"remove it: every launch passes `{name}`"))
+    found = None if is_device(value) else number(value)
+    if not isinstance(found, (bool, int, float)):
+        problem = f"the default of parameter `{name}` is {described(value)}"
+        raise Refusal(say.BadArgument(problem=problem, remedy=f"give a number that {parameter.dtype} holds"))
+    return found
 
 
 def argument_of(parameter: Parameter, annotation: Any = None) -> Any:

@@ -15,7 +15,8 @@ class Parameter:
     """A parameter of a kernel.
 
     shape, strides: ints and TIR expressions over shape variables; () and None for a scalar.  strides: None is
-    row-major. var: the parameter of the PrimFunc.
+    row-major. var: the parameter of the PrimFunc.  default: what a call takes for a scalar that it does not pass; None
+    where it must pass one.
     """
 
     name: str
@@ -24,6 +25,7 @@ class Parameter:
     shape: tuple[Any, ...]
     strides: tuple[Any, ...] | None
     var: Any
+    default: bool | int | float | None = None
 
 
 @dataclass(frozen=True)

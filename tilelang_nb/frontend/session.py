@@ -330,7 +330,8 @@ def build_function(function: Any, kernel_factory: KernelFactory, limits: Limits,
                 refusal = Refusal(undefined(error.name, known, "bind it before the kernel"))
                 raise refusal.with_traceback(error.__traceback__) from None
 
-        built = build_kernel(definition, function.__annotations__, outer, evaluate, limits)
+        defaults = _defaults(function)
+        built = build_kernel(definition, function.__annotations__, defaults, outer, evaluate, limits)
         program, found = built.program, built.diagnostics
     found = tuple(sorted(found, key=lambda diagnostic: diagnostic.order))
     if running:
@@ -355,12 +356,16 @@ def _contents(cells: Mapping[str, Any]) -> dict[str, Any]:
 def make_macro(function: Any) -> Macro:
     """The macro of a decorated function; TL001 where its text cannot be had."""
     definition: Definition = definition_of(function)
+    outer = outer_of(function, session_of(function))
+    return Macro(definition, outer, _defaults(function), references_of(function))
+
+
+def _defaults(function: Any) -> dict[str, Any]:
+    """Defaults of a function's parameters by name."""
     code = function.__code__
     positional = code.co_varnames[: code.co_argcount]
     given = function.__defaults__ or ()
-    defaults = dict(zip(positional[len(positional) - len(given) :], given))
-    defaults.update(function.__kwdefaults__ or {})
-    return Macro(definition, outer_of(function, session_of(function)), defaults, references_of(function))
+    return {**dict(zip(positional[len(positional) - len(given) :], given)), **(function.__kwdefaults__ or {})}
 
 
 def standalone(

@@ -19,7 +19,7 @@ import numpy as np
 from ..source import catalogue as say
 from ..source.diagnostic import Refusal
 from ..source.wording import with_article
-from .host_arrays import NoHostArray, host_array, host_dtype
+from .host_arrays import PLACEHOLDER, NoHostArray, host_array, host_dtype
 from .memory import overlaps_itself, same_elements, share_memory
 from .scalars import scalar
 from .symbols import Symbols
@@ -123,6 +123,8 @@ def _assign(taken: list[Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], 
             raise _mismatch(name, "no such argument", "one by name", f"did you mean `{near[0]}`?" if near else takes)
         given[name] = value
     for parameter in taken:
+        if parameter.name not in given and parameter.default is not None:
+            given[parameter.name] = parameter.default
         if parameter.name not in given:
             raise _mismatch(parameter.name, expected_of(parameter), "nothing", takes)
     return given
@@ -132,7 +134,8 @@ def _read(parameter: Any, reader: Callable[..., Any], given: Any, *more: Any) ->
     try:
         return reader(given, *more)
     except NoHostArray as error:
-        raise _mismatch(parameter.name, expected_of(parameter), error.given, error.remedy) from None
+        remedy = error.remedy.replace(PLACEHOLDER, parameter.name)
+        raise _mismatch(parameter.name, expected_of(parameter), error.given, remedy) from None
 
 
 def _check_type(parameter: Any, array: np.ndarray) -> None:
@@ -142,11 +145,29 @@ def _check_type(parameter: Any, array: np.ndarray) -> None:
         raise _mismatch(parameter.name, f"dtype {parameter.dtype}", f"dtype {array.dtype.name}", remedy)
     if array.dtype.newbyteorder("=") != dtype:
         small = hasattr(ml_dtypes, dtype.name)
-        cast = f"x.astype(ml_dtypes.{dtype.name})" if small else f'x.astype("{dtype.name}")'
+        name = parameter.name
+        cast = f"{name}.astype(ml_dtypes.{dtype.name})" if small else f'{name}.astype("{dtype.name}")'
         remedy = f"pass `{cast}`, or change the annotation"
         if small and array.dtype.kind in "iu" and array.itemsize == dtype.itemsize:
-            remedy = f"pass `{cast}`, or `x.view(ml_dtypes.{dtype.name})` where the integers are its bits"
-        raise _mismatch(parameter.name, f"dtype {parameter.dtype}", f"dtype {array.dtype.name}", remedy)
+            remedy = f"pass `{cast}`, or `{name}.view(ml_dtypes.{dtype.name})` where the integers are its bits"
+        given, instead = _not_of_numbers(name, array.dtype)
+        raise _mismatch(name, f"dtype {parameter.dtype}", given or f"dtype {array.dtype.name}", instead or remedy)
+
+
+def _not_of_numbers(name: str, dtype: np.dtype) -> tuple[str, str]:
+    """What an array is whose elements are no numbers, and what to pass instead; empty for numbers."""
+    if dtype.names is not None:
+        fields = ", ".join(dtype.names[:4]) + (", ..." if len(dtype.names) > 4 else "")
+        return f"a structured array with the fields {fields}", f"pass one field, `{name}[{dtype.names[0]!r}]`"
+    kinds = {"O": "Python objects", "U": "text", "S": "bytes", "M": "dates", "m": "time spans", "c": "complex numbers"}
+    raw = dtype.kind == "V" and not hasattr(ml_dtypes, dtype.name)
+    what = f"raw bytes, {dtype.itemsize} an element" if raw else kinds.get(dtype.kind)
+    if what is None:
+        return "", ""
+    given = f"an array of {what}" + ("" if raw else f" (dtype {dtype.name})")
+    if dtype.kind == "c":
+        return given, f"pass `{name}.real` or `{name}.imag`, or a view of their numbers"
+    return given, "pass an array of numbers"
 
 
 def _bind_symbols(tensors: list[Any], arrays: dict[str, np.ndarray], symbols: Symbols) -> None:
@@ -213,10 +234,10 @@ def _check_strides(parameter: Any, array: np.ndarray, symbols: Symbols) -> None:
 
 def _check_writable(parameter: Any, array: np.ndarray) -> None:
     if not array.flags.writeable:
-        remedy = "the kernel writes it: pass an array of your own, `x.copy()`"
+        remedy = f"the kernel writes it: pass an array of your own, `{parameter.name}.copy()`"
         raise _mismatch(parameter.name, "a writable array", "a read-only one", remedy)
     if overlaps_itself(array):
-        remedy = "the kernel writes it, and several elements share memory: pass `x.copy()`"
+        remedy = f"the kernel writes it, and several elements share memory: pass `{parameter.name}.copy()`"
         raise _mismatch(
             parameter.name, "an array of separate elements", f"overlapping memory, strides {array.strides}", remedy
         )

@@ -15,9 +15,14 @@ import numpy as np
 from ..source.wording import of_type, with_article
 from . import dlpack
 
+PLACEHOLDER = "<argument>"  # the name of the argument in a remedy; who binds the argument knows it
+
 
 class NoHostArray(Exception):
-    """The object cannot be read as an array in host memory.  given: what it is.  remedy: what to pass instead."""
+    """The object cannot be read as an array in host memory.
+
+    given: what it is.  remedy: what to pass instead, with PLACEHOLDER for the argument.
+    """
 
     def __init__(self, given: str, remedy: str):
         super().__init__(given)
@@ -38,7 +43,7 @@ def host_dtype(name: str) -> np.dtype | None:
 def host_array(given: Any) -> np.ndarray:
     """A NumPy array over the memory of `given`, never a copy.  NoHostArray where that cannot be."""
     if isinstance(given, np.ma.MaskedArray):
-        raise NoHostArray("a masked array", "pass `x.filled(value)`: a kernel knows no masked elements")
+        raise NoHostArray("a masked array", f"pass `{PLACEHOLDER}.filled(value)`: a kernel knows no masked elements")
     if isinstance(given, np.ndarray):
         return np.asarray(given)  # a subclass may index in its own way: every part of an np.matrix is a matrix
     if isinstance(given, np.generic):
@@ -54,7 +59,7 @@ def host_array(given: Any) -> np.ndarray:
             f"{describe_type(given)} in device memory", "the simulated device reads host arrays: copy it to the host"
         )
     if isinstance(given, (list, tuple)):
-        raise NoHostArray(of_type(given), "pass `np.array(x, dtype)`: a kernel reads and writes memory")
+        raise NoHostArray(of_type(given), f"pass `np.array({PLACEHOLDER}, dtype)`: a kernel reads and writes memory")
     raise NoHostArray(
         describe_type(given), "pass a NumPy array, or an object with `__array_interface__` or `__dlpack__`"
     )
@@ -63,12 +68,15 @@ def host_array(given: Any) -> np.ndarray:
 def _from_exporter(given: Any) -> np.ndarray:
     if not dlpack.on_host(given):
         raise NoHostArray(
-            f"{describe_type(given)} in device memory", "the simulated device reads host arrays: pass `x.cpu()`"
+            f"{describe_type(given)} in device memory",
+            f"the simulated device reads host arrays: pass `{PLACEHOLDER}.cpu()`",
         )
     try:
         return dlpack.from_dlpack(given)
     except BufferError as error:
-        raise NoHostArray(f"{describe_type(given)} ({error})", "pass `x.detach()`, or a NumPy array") from error
+        raise NoHostArray(
+            f"{describe_type(given)} ({error})", f"pass `{PLACEHOLDER}.detach()`, or a NumPy array"
+        ) from error
     except TypeError as error:
         raise NoHostArray(f"{describe_type(given)} of {error}", "pass an array of another type") from error
 
