@@ -176,3 +176,17 @@ def test_a_default_that_no_launch_could_take_is_refused_at_the_parameter(paramet
     (found,) = tilelang_nb.compile_cell(text).diagnostics
     assert found.code == "TL004" and found.message.startswith(said)
     assert found.span.line == 2
+
+
+def test_a_narrow_signed_and_a_wide_unsigned_integer_keep_python_s_value() -> None:
+    text = """
+@T.prim_func
+def k(a: T.Tensor((4,), "int8"), b: T.Tensor((4,), "uint32"), out: T.Tensor((4,), "int64")):
+    with T.Kernel(1, threads=4):
+        for i in T.Parallel(4):
+            out[i] = a[i] + b[i]
+"""
+    a, b = np.array([-5, -128, 127, 0], np.int8), np.array([2, 0, 2**32 - 1, 7], np.uint32)
+    out = np.zeros(4, np.int64)
+    tilelang_nb.compile_cell(text).kernels["k"](a, b, out)
+    assert out.tolist() == [int(x) + int(y) for x, y in zip(a, b)]

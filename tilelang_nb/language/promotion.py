@@ -2,6 +2,10 @@
 
 A Python number is weak: it takes the type of what it meets.  The type of a re-bound name is a join over everything
 bound to it: weak int < weak float; weak with strong gives the strong type; two strong types must agree (TL132).
+
+Two integers promote as in NumPy, so that Python's value is kept: the wider type, where it holds what both do; a signed
+with an unsigned one that is as wide or wider give the next wider signed type (int8 and uint32: int64, since uint32 has
+no -5).  No type is wider than int64, which is what uint64 with a signed type gives.
 """
 
 from __future__ import annotations
