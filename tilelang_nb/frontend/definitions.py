@@ -42,6 +42,12 @@ class Definition:
         return frozenset(read - self.local_names)
 
 
+def parameters(node: ast.FunctionDef) -> list[ast.arg]:
+    """All parameters of a definition."""
+    a = node.args
+    return [*a.posonlyargs, *a.args, *([a.vararg] if a.vararg else []), *a.kwonlyargs, *([a.kwarg] if a.kwarg else [])]
+
+
 class Definitions:
     """The functions of one text, by name and first line (that of the first decorator)."""
 

@@ -13,9 +13,8 @@ from typing import Any
 
 from ..source import catalogue as say
 from ..source.diagnostic import Message, Refusal
-from .locate import MARK
-from .names import INTRINSICS
-from .unroll import targets
+from .names import INTRINSICS, targets
+from .places import MARK
 
 HANDLED = frozenset(
     [

@@ -28,8 +28,22 @@ from ..language.values import Buffer, Region, Value
 from ..source import catalogue as say
 from ..source.diagnostic import Message, Note
 from ..source.text import Span, Text
+from .places import MARK, header_span, line_span
 
-MARK = "<kernel>"  # co_filename of compiled expressions
+__all__ = [
+    "MARK",
+    "exception_text",
+    "frames",
+    "header_span",
+    "instruction_place",
+    "internal_error",
+    "is_internal",
+    "is_own",
+    "line_span",
+    "place_of",
+    "raised",
+    "with_operands",
+]
 PACKAGE = str(Path(__file__).resolve().parents[1]) + os.sep
 USER_FACING = ("intrinsics.py", "builtin_functions.py", "imports.py")  # what fails in them failed on what the user gave
 _LIBRARIES = tuple(str(Path(module.__file__).resolve().parent) + os.sep for module in (tvm, tvm_ffi))
@@ -98,46 +112,6 @@ def _helper_note(code: CodeType, line: int, text: Text) -> Note:
     if code.co_filename == text.name:
         return Note(f"in the Python function `{code.co_name}`, line {line}", line_span(text, line))
     return Note(f"in the Python function `{code.co_name}`, line {line} of {os.path.basename(code.co_filename)}")
-
-
-def line_span(text: Text, line: int) -> Span | None:
-    """The written part of a line."""
-    if not text.first_line <= line <= text.last_line:
-        return None
-    written = text.line(line)
-    return Span(line, len(written) - len(written.lstrip()), line, max(len(written.rstrip()), 1))
-
-
-def header_span(text: Text, node: ast.AST) -> Span:
-    """The span of a node; of a compound statement only its header, to the colon."""
-    span = text.span(node)
-    body = getattr(node, "body", None) or getattr(node, "cases", None)
-    if not isinstance(node, (ast.stmt, ast.match_case)) or not isinstance(body, list):
-        return span
-    line, column = span.line, span.column
-    for part in _header_parts(node):
-        end = text.span(part)
-        line, column = max((line, column), (end.end_line, end.end_column))
-    while line <= span.end_line:  # the colon may stand behind parentheses, on a later line
-        found = text.line(line).find(":", column)
-        if found >= 0:
-            return Span(span.line, span.column, line, found + 1)
-        line, column = line + 1, 0
-    return span
-
-
-def _header_parts(node: ast.AST) -> Iterator[ast.AST]:
-    """What a header holds before its colon."""
-    for name in ("target", "iter", "test", "subject", "args", "returns"):
-        part = getattr(node, name, None)
-        if isinstance(part, ast.arguments):
-            yield from (inner for inner in ast.walk(part) if hasattr(inner, "lineno"))
-        elif isinstance(part, ast.AST):
-            yield part
-    for item in getattr(node, "items", ()):
-        yield item.optional_vars or item.context_expr
-    yield from getattr(node, "bases", ())
-    yield from (keyword.value for keyword in getattr(node, "keywords", ()))
 
 
 def is_own(filename: str) -> bool:

@@ -13,6 +13,7 @@ from ..language.values import Buffer, Value, builder
 from ..source import catalogue as say
 from ..source.diagnostic import Refusal
 from .definitions import Definition
+from .definitions import parameters as parameters
 from .names import Outer
 
 
@@ -84,12 +85,6 @@ class Macro:
         positional, keyword = names
         found = {p.arg: name for p, name in zip(a.posonlyargs + a.args, positional) if name}
         return found | dict(keyword)
-
-
-def parameters(node: ast.FunctionDef) -> list[ast.arg]:
-    """All parameters of a definition."""
-    a = node.args
-    return [*a.posonlyargs, *a.args, *([a.vararg] if a.vararg else []), *a.kwonlyargs, *([a.kwarg] if a.kwarg else [])]
 
 
 def references_of(function: Any) -> frozenset[str]:

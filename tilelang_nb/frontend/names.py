@@ -262,3 +262,17 @@ def bound_names(*nodes: ast.AST) -> tuple[str, ...]:
                 found[name] = None
         pending.extend(reversed(list(children)))
     return tuple(found)
+
+
+def targets(node: ast.expr) -> Any:
+    """The names of a target: one name, a tuple of such, a set of one for a starred one; None for other places.
+
+    All of them may stand in a constant of compiled code.
+    """
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, (ast.Tuple, ast.List)):
+        return tuple([targets(part) for part in node.elts])
+    if isinstance(node, ast.Starred):
+        return frozenset([targets(node.value)])
+    return None

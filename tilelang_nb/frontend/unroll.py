@@ -7,7 +7,6 @@ their own: passes keep the object, so a printed line leads back to one turn, alt
 
 from __future__ import annotations
 
-import ast
 import itertools
 import reprlib
 from collections.abc import Callable, Iterable, Iterator
@@ -19,6 +18,7 @@ from ..source import catalogue as say
 from ..source.diagnostic import Message, Refusal
 from ..source.wording import number_text
 from .limits import Limits
+from .names import targets as targets
 
 Warn = Callable[[Message], None]
 NodeKind = Literal["kernel", "for", "comprehension", "macro", "unroll"]
@@ -173,20 +173,6 @@ def _device_loop(node: Node) -> str:
             shown_range = f"range({counted.stop})" if counted.start == 0 and step == 1 else repr(counted)
             return f"let the device count: `for {node.label} in {shown_range}`"
     return "use a device loop, `for i in range(n)`, and read what differs from a buffer"
-
-
-def targets(node: ast.expr) -> Any:
-    """The names of a target: one name, a tuple of such, a set of one for a starred one; None for other places.
-
-    All of them may stand in a constant of compiled code.
-    """
-    if isinstance(node, ast.Name):
-        return node.id
-    if isinstance(node, (ast.Tuple, ast.List)):
-        return tuple([targets(part) for part in node.elts])
-    if isinstance(node, ast.Starred):
-        return frozenset([targets(node.value)])
-    return None
 
 
 def named(target: Any, item: Any) -> dict[str, Any]:

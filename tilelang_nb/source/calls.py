@@ -1,0 +1,73 @@
+"""A call held against a signature: what is wrong with the number and the names of its arguments."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+from .catalogue.sources import BadArgument
+from .wording import listed, nearest
+
+
+@dataclass(frozen=True)
+class CallSignature:
+    """What a function takes.  called: its name in messages.  parameters: without `self`."""
+
+    called: str
+    parameters: tuple[inspect.Parameter, ...]
+
+    @cached_property
+    def positional(self) -> list[inspect.Parameter]:
+        named = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        return [p for p in self.parameters if p.kind in named]
+
+    @cached_property
+    def keywords(self) -> list[str]:
+        named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+        return [p.name for p in self.parameters if p.kind in named]
+
+    @property
+    def fewest(self) -> int:
+        """Positional arguments that a call without keywords needs."""
+        return sum(p.default is p.empty for p in self.positional)
+
+    @property
+    def most(self) -> int:
+        """Positional arguments that a call may have."""
+        starred = any(p.kind is p.VAR_POSITIONAL for p in self.parameters)
+        return 1 << 30 if starred else len(self.positional)
+
+    @property
+    def needs_keyword(self) -> bool:
+        return any(p.kind is p.KEYWORD_ONLY and p.default is p.empty for p in self.parameters)
+
+    def mistake(self, given: int, keywords: Iterable[str]) -> BadArgument | None:
+        """TL004 for a call with so many positional arguments and these keywords; None where they fit."""
+        called, keywords = self.called, list(keywords)
+        for key in keywords:
+            if key not in self.keywords:
+                near = nearest(key, self.keywords)
+                takes = f"its keywords are {listed(self.keywords)}" if self.keywords else "it takes no keywords"
+                remedy = f"did you mean `{near}`?" if near else takes
+                return BadArgument(f"`{called}` has no argument `{key}`", remedy, key, near or "")
+        if given > self.most:
+            limit = self.most
+            only = [p.name for p in self.parameters if p.kind is p.KEYWORD_ONLY]
+            more = f"; write {listed([f'{k}=' for k in only])} with the name" if only else ""
+            return BadArgument(
+                f"`{called}` takes {limit} positional argument{'s' * (limit != 1)}, {given} given",
+                f"its arguments are {listed([p.name for p in self.positional])}{more}",
+            )
+        by_place = {p.name for p in self.positional[:given]}
+        twice = next((key for key in keywords if key in by_place), None)
+        if twice is not None:
+            return BadArgument(f"`{called}` is given `{twice}` twice", f"give `{twice}` once")
+        variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+        needed = [p.name for p in self.parameters if p.default is p.empty and p.kind not in variadic]
+        missing = [name for name in needed if name not in by_place and name not in keywords]
+        if missing:
+            shown = [p.name for p in self.parameters if p.default is p.empty and p.kind is not p.VAR_KEYWORD]
+            return BadArgument(f"`{called}` needs {listed(missing)}", f"write `{called}({', '.join(shown)})`")
+        return None
