@@ -7,7 +7,7 @@ import pytest
 from frontend.cells import kernel, run_cell
 
 BEFORE = """
-import functools, random, types, logging, collections
+import array, collections, functools, heapq, itertools, logging, random, threading, types
 import numpy as np
 count = 0
 def bump():
@@ -90,6 +90,27 @@ def remembered(x):
     return memory[x]
 partial = functools.partial(through, box)
 
+class Counting(type):
+    n = 0
+    def more(cls):
+        cls.n += 1
+        return cls.n
+class Counted(metaclass=Counting): pass
+class Inheriting(Box): pass
+local = threading.local()
+local.n = 0
+numbers = array.array("i", [0])
+def of_array():
+    numbers[0] += 1
+    return numbers[0]
+def by_generator(made=(i for i in range(100))): return next(made)
+turns = itertools.cycle([1, 2, 3])
+def of_cycle(): return next(turns)
+heap = [3]
+def pushed():
+    heapq.heappush(heap, 1)
+    return heap[0]
+
 @functools.cache
 def cached(x): return x * 2
 @functools.lru_cache
@@ -114,7 +135,8 @@ LASTING = ["bump()", "indirect()", "step()", "box.next()", "Box.more()", "slotte
            "random.random()", "random.randint(0, 7)", "np.random.rand()", "rng.integers(8)", "drawn()", "drawn_np()",
            "drawn_rng()", "by_attribute()", "in_globals()", "remembered(1)", "partial()", "next(iter(items()))",
            "sum(items())", "list(map(lambda _: bump(), [1]))[0]", "sum(bump() for _ in (1, 2))",
-           "max((1, 2), key=lambda v: bump())", "filled(nested['a'])", "(lambda: bump())()"]  # fmt: skip
+           "max((1, 2), key=lambda v: bump())", "filled(nested['a'])", "(lambda: bump())()", "Counted.more()", "Inheriting.more()",
+           "through(local)", "of_array()", "by_generator()", "of_cycle()", "pushed()"]  # fmt: skip
 AROUND = [("for i in range(4):", call) for call in LASTING]
 AROUND += [(around, "bump()") for around in ("if n > 3:", "while n > 3:", "for i in T.Parallel(4):")]
 HARMLESS = ["cached(3)", "fib(9)", "logged(4)", "made(3)", "filled([])", "fresh_rng()", "box.kept", "Box().next()",

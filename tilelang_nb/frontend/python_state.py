@@ -2,19 +2,21 @@
 random numbers.
 
 `Watch` notes the state of everything that can be reached from some objects, tells later what changed, and can put the
-old state back.  Not seen: arrays above 64 KiB, what lies behind C extensions and the objects of libraries, files, and
+old state back.  Not seen: arrays above 1 MiB, what lies behind C extensions and the objects of libraries, files, and
 anything beyond the first 10,000 objects.
 """
 
 from __future__ import annotations
 
 import argparse
+import array
 import collections
 import contextlib
 import functools
 import gc
 import itertools
 import random
+import threading
 import types
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -35,9 +37,9 @@ from .user_code import (
 )
 
 OBJECTS = 10_000  # objects that one watch follows
-ARRAY_BYTES = 65_536  # of an array that is compared
+ARRAY_BYTES = 1 << 20  # of an array that is compared
 MISSING = object()
-_RECORDS = (types.SimpleNamespace, argparse.Namespace, collections.UserDict, collections.UserList)
+_RECORDS = (types.SimpleNamespace, argparse.Namespace, collections.UserDict, collections.UserList, threading.local)
 _VALUES = (int, float, complex, bool, str, bytes)
 _ITERATORS = (map, filter, zip, enumerate, reversed, *(type(iter(made)) for made in ([], (), {}, set(), "")))
 _ITERATORS += tuple(k for k in vars(itertools).values() if isinstance(k, type) and k.__module__ == "itertools")
@@ -123,7 +125,7 @@ class Watch:
             found = list(value.flat) if value.dtype == object and value.size < OBJECTS else []
         elif issubclass(kind, type):
             if is_user_class(value):
-                found = [*own_attributes(value).values(), *bases(value)[1:]]
+                found = [*own_attributes(value).values(), *bases(value)[1:], kind]
         else:
             found = _contained(value)
             if is_user_class(kind) or issubclass(kind, _RECORDS):
@@ -205,6 +207,10 @@ def _state(value: Any) -> Iterator[_Part]:
     kind = type(value)
     if kind is types.CellType:
         yield _Part(lambda: (_contents(value),), lambda then: _fill(value, then[0]))
+    elif issubclass(kind, array.array):
+        yield _Part(
+            lambda: array.array.tobytes(value), lambda then: value.__setitem__(slice(None), _array(value, then))
+        )
     elif issubclass(kind, bytearray):
         yield _Part(lambda: bytes(value), lambda then: value.__setitem__(slice(None), then))
     elif issubclass(kind, CONTAINERS):
@@ -269,6 +275,10 @@ def _refill(value: Any, then: tuple[Any, ...]) -> None:
         (set.update if kind is set else kind.extend)(value, then)  # type: ignore[attr-defined]
 
 
+def _array(like: Any, held: bytes) -> Any:
+    return array.array(like.typecode, held)
+
+
 def _contents(cell: Any) -> Any:
     try:
         return cell.cell_contents
@@ -285,7 +295,8 @@ def _fill(cell: Any, value: Any) -> None:
 
 def _attributes(value: Any) -> dict[str, Any] | None:
     try:
-        found = object.__getattribute__(value, "__dict__")
+        own = type(value) is threading.local  # the attributes that this thread sees
+        found = value.__dict__ if own else object.__getattribute__(value, "__dict__")
     except Exception:
         return None
     return found if type(found) is dict else None

@@ -266,7 +266,8 @@ class QuietCalls:
         if issubclass(kind, type):
             if not is_user_class(value):
                 return [] if _is_harmless(value) else None
-            return [part for part in own_attributes(value).values() if type(part) in _CODE]
+            code = [part for k in bases(value) for part in own_attributes(k).values() if type(part) in _CODE]
+            return [*code, type(value)] if is_user_class(type(value)) else code
         if kind in (tuple, list, dict, set, frozenset):
             return [] if all_plain(value) and (kind is not dict or all_plain(value.values())) else None
         if kind is np.ndarray:
