@@ -78,7 +78,7 @@ class LoopElse(Message):
 
     code, slug = "TL117", "loop-else"
     text = "`else` on a loop"
-    label = "a device loop has no `else`"
+    label = "a loop in a kernel has no `else`"
     advice = "set a flag before `break` and test it with `if` after the loop"
 
 
