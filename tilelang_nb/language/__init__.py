@@ -10,9 +10,8 @@ from __future__ import annotations
 import importlib
 from typing import Any, NoReturn
 
-from ..source import catalogue as say
+from ..source.calls import unknown_operation
 from ..source.diagnostic import Refusal
-from .calling import nearest
 from .dtypes import DTYPES
 from .fast_math import FAST
 from .unavailable import REFUSED
@@ -87,9 +86,7 @@ class UnknownOperation(Refusal, AttributeError):
 
 def unknown(name: str) -> NoReturn:
     """TL003 with the nearest real name."""
-    near = nearest(name, _NAMES)
-    remedy = f"did you mean `T.{near}`?" if near else "see `dir(T)` for the names there are"
-    raise UnknownOperation(say.UnknownOperation(namespace="T", name=name, remedy=remedy, near=near or ""))
+    raise UnknownOperation(unknown_operation(name, _NAMES))
 
 
 def __getattr__(name: str) -> Any:

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from ..source import catalogue as say
+from ..source.calls import no_such_dtype
 from ..source.diagnostic import Refusal
 from ..source.wording import number_text, of_type
-from .calling import bad_argument, nearest
+from .calling import bad_argument
 from .promotion import KNOWN
 from .promotion import bits as bits_of
 from .values import Buffer, Region, Value, number
@@ -146,14 +147,13 @@ def _name_of(value: Any) -> str:
     vector = _VECTOR.match(name)
     if vector and (ALIASES.get(vector.group(1), vector.group(1))) in SCALARS and int(vector.group(2)) > 1:
         return f"{ALIASES.get(vector.group(1), vector.group(1))}x{vector.group(2)}"
-    near = nearest(name, [*SCALARS, *ALIASES]) if isinstance(value, str) else None
+    if isinstance(value, str):
+        raise Refusal(no_such_dtype(value, name, [*SCALARS, *ALIASES]))
     shown = number_text(value) if isinstance(value, int) else f"`{value!r}`"
     raise Refusal(
         say.NoSuchDtype(
-            problem=f"there is no dtype `{name}`" if isinstance(value, (str, type)) else f"{shown} is no dtype",
-            remedy=f"did you mean `{near}`?" if near else 'name one, such as `"float16"` or `T.float16`',
-            word=value if isinstance(value, str) else "",
-            near=near or "",
+            problem=f"there is no dtype `{name}`" if isinstance(value, type) else f"{shown} is no dtype",
+            remedy='name one, such as `"float16"` or `T.float16`',
         )
     )
 

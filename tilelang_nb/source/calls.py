@@ -1,4 +1,4 @@
-"""A call held against a signature: what is wrong with the number and the names of its arguments."""
+"""Calls and names of the language held against what there is: arguments, operations and dtypes that do not exist."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-from .catalogue.sources import BadArgument
+from .catalogue.operations import NoSuchDtype
+from .catalogue.sources import BadArgument, UnknownOperation
 from .wording import listed, nearest
 
 
@@ -71,3 +72,17 @@ class CallSignature:
             shown = [p.name for p in self.parameters if p.default is p.empty and p.kind is not p.VAR_KEYWORD]
             return BadArgument(f"`{called}` needs {listed(missing)}", f"write `{called}({', '.join(shown)})`")
         return None
+
+
+def unknown_operation(name: str, names: Iterable[str]) -> UnknownOperation:
+    """TL003 for `T.name`, with the nearest of the names that there are."""
+    near = nearest(name, names)
+    remedy = f"did you mean `T.{near}`?" if near else "see `dir(T)` for the names there are"
+    return UnknownOperation(namespace="T", name=name, remedy=remedy, near=near or "")
+
+
+def no_such_dtype(given: str, name: str, names: Iterable[str]) -> NoSuchDtype:
+    """TL205 for a text that names no dtype.  name: what it was read as."""
+    near = nearest(name, names)
+    remedy = f"did you mean `{near}`?" if near else 'name one, such as `"float16"` or `T.float16`'
+    return NoSuchDtype(problem=f"there is no dtype `{name}`", remedy=remedy, word=given, near=near or "")

@@ -1,0 +1,55 @@
+"""The names of `T`, the signatures of its operations and the names of dtypes, read from a table without TVM."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from functools import cache
+
+from ...source import catalogue as say
+from ...source.calls import CallSignature, no_such_dtype
+from .surface_table import EXPORTED_DTYPES, SCALARS, SIGNATURES, UNCHECKED
+
+_LINE = re.compile(r"(\w+)\((.*)\)(?: -> (\w+))?$")
+_LINES = {
+    found[1]: found
+    for line in re.sub(r"\n +", " ", SIGNATURES).strip().split("\n")
+    if (found := _LINE.match(line)) is not None
+}
+DTYPES = frozenset(EXPORTED_DTYPES.split())
+ELEMENTS = frozenset(SCALARS.split())
+NAMES = frozenset(_LINES) | frozenset(UNCHECKED.split()) | DTYPES
+_VECTOR = re.compile(r"(.+?)x(\d+)$")
+
+
+@cache
+def signature(name: str) -> CallSignature | None:
+    """The signature of an operation; None where its arguments are not checked by one."""
+    line = _LINES.get(name)
+    if line is None:
+        return None
+    parameters: list[inspect.Parameter] = []
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    for word in (part.strip() for part in line[2].split(",") if part.strip()):
+        if word == "*":
+            kind = inspect.Parameter.KEYWORD_ONLY
+        elif word == "/":
+            parameters = [p.replace(kind=inspect.Parameter.POSITIONAL_ONLY) for p in parameters]
+        elif word.startswith("**"):
+            parameters.append(inspect.Parameter(word[2:], inspect.Parameter.VAR_KEYWORD))
+        elif word.startswith("*"):
+            parameters.append(inspect.Parameter(word[1:], inspect.Parameter.VAR_POSITIONAL))
+            kind = inspect.Parameter.KEYWORD_ONLY
+        else:
+            default = ... if word.endswith("=") else inspect.Parameter.empty
+            parameters.append(inspect.Parameter(word.rstrip("="), kind, default=default))
+    return CallSignature(f"T.{line[3] or name}", tuple(parameters))
+
+
+def dtype_mistake(given: str) -> say.NoSuchDtype | None:
+    """TL205 for a text that names no dtype."""
+    name = given.removeprefix("torch.").removeprefix("T.")
+    vector = _VECTOR.match(name)
+    if name in ELEMENTS or (vector and vector[1] in ELEMENTS and int(vector[2]) > 1):
+        return None
+    return no_such_dtype(given, name, ELEMENTS)
