@@ -106,12 +106,32 @@ def test_a_record_has_an_outline() -> None:
 
 
 LARGE = {
-    "for v in list(range(300)):\n    out[v % 8] = v\n    out[0] = v": (6, "600 statements: 300 iterations × 2", "range(300)"),
-    "for v in list(range(300, 0, -1)):\n    out[v % 8] = v": (6, "300 statements: 300 iterations × 1", "range(300, 0, -1)"),
-    "for u in [1] * 30:\n    for v in [2] * 10:\n        out[u] = v": (6, "300 statements: 30 iterations × 10", "range(n)"),
-    "for u in [1] * 3:\n    for v in [2] * 300:\n        out[u] = v": (7, "300 statements: 300 iterations × 1", "range(n)"),
+    "for v in list(range(300)):\n    out[v % 8] = v\n    out[0] = v": (
+        6,
+        "600 statements: 300 iterations × 2",
+        "range(300)",
+    ),
+    "for v in list(range(300, 0, -1)):\n    out[v % 8] = v": (
+        6,
+        "300 statements: 300 iterations × 1",
+        "range(300, 0, -1)",
+    ),
+    "for u in [1] * 30:\n    for v in [2] * 10:\n        out[u] = v": (
+        6,
+        "300 statements: 30 iterations × 10",
+        "range(n)",
+    ),
+    "for u in [1] * 3:\n    for v in [2] * 300:\n        out[u] = v": (
+        7,
+        "300 statements: 300 iterations × 1",
+        "range(n)",
+    ),
     "t = [T.atomic_add(out[0], v, return_prev=True) for v in range(300)]": (6, "300 iterations × 1", "range(n)"),
-    "for u in (T.atomic_add(out[0], v, return_prev=True) for v in range(300)):\n    pass": (6, "300 iterations", "range(n)"),
+    "for u in (T.atomic_add(out[0], v, return_prev=True) for v in range(300)):\n    pass": (
+        6,
+        "300 iterations",
+        "range(n)",
+    ),
 }
 
 
