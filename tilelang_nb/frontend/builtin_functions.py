@@ -19,26 +19,7 @@ from ..language.values import Buffer, Region, Value, derived, is_device, truth
 from ..source import catalogue as say
 from ..source.diagnostic import Message, Refusal
 from ..source.wording import with_article
-
-
-class DescribingText(str):
-    """Text of a device value inside an f-string, or an f-string with one in it; `value` is the first such value."""
-
-    value: Any
-
-    def __new__(cls, text: str, value: Any) -> DescribingText:
-        self = super().__new__(cls, text)
-        self.value = value
-        return self
-
-    def __repr__(self) -> str:
-        return str(self)
-
-    def __format__(self, form: str) -> str:
-        try:
-            return format(str(self), form)
-        except ValueError:  # a form for numbers
-            return str(self)
+from .describing_text import describing, device_values
 
 
 def device_range(*bounds: Any, **keywords: Any) -> Any:
@@ -128,6 +109,17 @@ def _refusing(function: Any, message: Callable[[Any], Message]) -> Callable[...,
     return checked
 
 
+def _text_of(function: Any) -> Callable[..., Any]:
+    """A built-in that gives the text of its first argument."""
+
+    def text(*args: Any, **kwargs: Any) -> Any:
+        if args and is_device(args[0]):
+            return describing(builtins.repr(args[0]), args[0])
+        return describing(function(*args, **kwargs), *args[:1])
+
+    return text
+
+
 def _length_message(value: Any) -> Message:
     if isinstance(value, Buffer):
         return say.LenOfBuffer(what=described(value), remedy=f"`{value.name}.shape[0]`", shaped="yes")
@@ -163,8 +155,7 @@ def table(intrinsics: Any) -> dict[int, Callable[..., Any]]:
 
     def print_(*args: Any, **kwargs: Any) -> None:
         for at, argument in enumerate(args):
-            value = argument.value if isinstance(argument, DescribingText) else argument
-            if is_device(value):
+            for value in device_values(argument)[:1]:
                 names = intrinsics.argument_names if value is argument else ()
                 name = (names[at] if at < len(names) else None) or repr(value)
                 raise Refusal(say.PrintOfDeviceValue(what=described(value), name=name))
@@ -213,6 +204,8 @@ def table(intrinsics: Any) -> dict[int, Callable[..., Any]]:
         builtins.locals: lambda: {n: v for n, v in walker.frame.names.items() if not n.startswith("__")},
         builtins.dir: dir_,
     }
+    for function in (builtins.str, builtins.repr, builtins.ascii, builtins.format):
+        meanings[function] = _text_of(function)
     for function in (builtins.list, builtins.tuple, builtins.set, builtins.frozenset, builtins.sorted, builtins.dict):
         meanings[function] = _consuming(function, items_of)
     return {id(function): meaning for function, meaning in meanings.items()}

@@ -15,8 +15,9 @@ from ..language.promotion import as_type, join_operands, join_rebound, kind_of, 
 from ..language.values import COMPARE, Buffer, Region, Value, derived, is_device, number, truth
 from ..source import catalogue as say
 from ..source.diagnostic import Refusal
-from .builtin_functions import DescribingText, table
+from .builtin_functions import table
 from .contents import check_change, check_used_up, device_scope, watched
+from .describing_text import DescribingText, describing
 from .macros import Macro
 from .unroll import Clause
 from .user_code import MUTATORS, all_plain
@@ -66,7 +67,10 @@ class Intrinsics:
             return special(*args, **kwargs)
         if type(function) is Macro:
             return walker.inline(function, args, kwargs, names)
-        return function(*args, **kwargs)
+        result = function(*args, **kwargs)
+        if isinstance(result, str) and isinstance(getattr(function, "__self__", None), str):  # `format`, `join`
+            return describing(result, function.__self__, *args, kwargs)
+        return result
 
     def unpacked(self, iterable: Any) -> Any:
         """The operand of a `*`: an iterator must end."""

@@ -16,7 +16,7 @@ from .values import Buffer, Region, Value, builder, constant, is_device, number,
 def _text(message: Any, called: str, name: str) -> str:
     if not isinstance(message, str):
         bad_argument(f"`{name}` of `{called}` is text, {described(message)} given", f'write `{name}="..."`')
-    return message
+    return str.__str__(message)  # a text that speaks of a device value may be shown, and shows its expression
 
 
 def _named(name: str) -> Any:
