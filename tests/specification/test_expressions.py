@@ -96,6 +96,20 @@ def test_literals_are_weak_in_arithmetic(dtype: str) -> None:
     assert dtype_of("(x@ * 0.5)", dtype) == (dtype if "float" in dtype else "float32")
 
 
+def test_what_python_raises_for_a_constant_operand_is_refused() -> None:
+    """0.2, 4.1, 8.3: Division of integers by 0, shifts by less than nothing or beyond the type."""
+    refuses(
+        "x = n // 0  #!\nx = n % (3 - 3)  #!\nout[0] //= 0  #!\nx = n << -1  #!\nx = n << 32  #!\nout[0] >>= 40  #!",
+        ("TL004", "n // 0", "other than 0"),
+        ("TL004", "n % (3 - 3)", "other than 0"),
+        ("TL004", "out[0] //= 0", "other than 0"),
+        ("TL004", "n << -1", "0..31"),
+        ("TL004", "n << 32", "wider type"),
+        ("TL004", "out[0] >>= 40", "0..31"),
+    )
+    emits("x = n if D == 0 else n // D\nout[0] = x << 31", 1, before="D = 0")
+
+
 def test_true_division_of_integers_is_refused_with_both_fixes() -> None:
     """4.3: `//` and a cast, with the operands of the text."""
     made = refuses(

@@ -75,6 +75,17 @@ def integer_range(dtype: str) -> tuple[int, int]:
     return (0, 2 ** bits(dtype) - 1) if dtype[0] == "u" else (-(2 ** (bits(dtype) - 1)), 2 ** (bits(dtype) - 1) - 1)
 
 
+def check_right(op: str, right: object, dtype: str) -> None:
+    """TL004 for an integer on the right of an operator of integers that Python refuses, or the type has no room for."""
+    if not isinstance(right, int) or not is_integer(dtype):
+        return
+    if op in ("//", "%") and right == 0:
+        raise Refusal(say.BadArgument(problem=f"`{op}` by 0", remedy="give a divisor other than 0"))
+    if op in ("<<", ">>") and not 0 <= right < bits(dtype):
+        remedy = f"shift by 0..{bits(dtype) - 1}" + (", or cast to a wider type" if 0 <= right < 64 else "")
+        raise Refusal(say.BadArgument(problem=f"`{op}` of {dtype} by {number_text(right)}", remedy=remedy))
+
+
 def promote(a: str, b: str) -> str:
     """The type of an operator's result on two strong types."""
     if a == b:

@@ -23,7 +23,7 @@ from tvm.sym import Analyzer
 from ..source import catalogue as say
 from ..source.diagnostic import Message, Refusal
 from ..source.wording import number_text, of_type, with_article
-from .promotion import KNOWN, as_type, cast, constant, in_ir, is_float, is_integer, join_operands
+from .promotion import KNOWN, as_type, cast, check_right, constant, in_ir, is_float, is_integer, join_operands
 from .protocols import IndexedOnly, KnownAtLaunch, checked_dtype, refuse
 
 
@@ -203,6 +203,7 @@ def arithmetic(op: str, left: Any, right: Any) -> Any:
         return derived(COMPARE[op](x, y), "bool", left, right)
     if dtype == "bool" and op not in "&|^":
         x, y, dtype = cast(x, "bool", "int32"), cast(y, "bool", "int32"), "int32"
+    check_right(op, right, dtype)
     return derived(_node(op, x, y, dtype, right), dtype, left, right)
 
 
