@@ -10,12 +10,10 @@ from typing import Any
 
 from ..source import catalogue as say
 from ..source.diagnostic import Diagnostic, Refusal
-from .assign import assign
-from .definitions import Definition, definition_of
+from . import refusals
+from .definitions import Definition, definition_of, parameters
 from .expressions import compile_expression
-from .locate import header_span
-from .macros import parameters
-from .syntax import REFUSALS
+from .places import header_span
 
 LAUNCHES = frozenset({"Kernel", "ClusterKernel"})
 COMPILE_TIME = frozenset({"int", "float", "bool", "str", "tuple", "list", "dict"})
@@ -33,6 +31,11 @@ def is_eager(function: Callable[..., Any]) -> bool:
     except Refusal:
         code = getattr(function, "__code__", None)
         return code is not None and not (LAUNCHES | {"const"}).isdisjoint(code.co_names)
+    return is_eager_text(node)
+
+
+def is_eager_text(node: ast.FunctionDef) -> bool:
+    """`is_eager`, from the text of the function."""
     own = list(_own(node.body))
     if any(isinstance(part, ast.With) and any(map(_launches, part.items)) for part in own):
         return True
@@ -82,15 +85,15 @@ def syntax_mistakes(definition: Definition) -> tuple[Diagnostic, ...]:
 
 
 def _check(node: ast.stmt, definition: Definition) -> None:
-    refused = REFUSALS.get(type(node).__name__)
+    refused = refusals.STATEMENTS.get(type(node).__name__)
     if refused is not None:
         raise Refusal(refused(node), node)
     if isinstance(node, ast.Assign) and len(node.targets) > 1:
-        assign(None, node)  # it refuses several targets before it needs the walk
+        raise refusals.several_targets(node)
     if isinstance(node, (ast.For, ast.While)) and node.orelse:
         raise Refusal(say.LoopElse(), node.orelse[0])
     if isinstance(node, ast.With) and len(node.items) != 1:
-        raise Refusal(say.UnsupportedWith(what="several items", remedy="write one `with` inside the other"), node)
+        raise refusals.several_items(node)
     for part in ast.iter_child_nodes(node):
         if isinstance(part, ast.expr) and isinstance(getattr(part, "ctx", ast.Load()), ast.Load):
             if part not in definition.codes:

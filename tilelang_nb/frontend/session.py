@@ -5,7 +5,6 @@ called later still finds its text.
 """
 
 from __future__ import annotations
-import __future__ as future
 
 import ast
 import builtins
@@ -20,16 +19,15 @@ from ..language import entry
 from ..source import catalogue as say
 from ..source.diagnostic import Diagnostic, Note, Poisoned, Refusal
 from ..source.providers import provided
-from ..source.syntax_tree import parse
 from ..source.text import Span, Text
 from .build import build_kernel
 from .definitions import SESSION, Definition, Definitions, definition_of, register_code, session_of
-from .depth import deepest_statement, longest_line, too_deep_for_python
 from .imports import CellBuiltins, Imports, kept_builtins
 from .limits import Limits
-from .locate import exception_text, frames, header_span, instruction_place, internal_error, is_internal, line_span
+from .locate import exception_text, frames, instruction_place, internal_error, is_internal, line_span
 from .macros import Macro, parameters, references_of
 from .names import Outer, bound_names, undefined
+from .reading import compiling_mistake, future_flags, read
 
 KernelFactory = Callable[[str, Any, tuple[Diagnostic, ...]], Any]
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
@@ -102,25 +100,10 @@ class Session:
 
     def parse(self) -> ast.Module | None:
         """The syntax tree; None after a syntax error, which is reported."""
-        try:
-            return parse(self.text)
-        except SyntaxError as error:
-            self.report(self._syntax_mistake(error))
-        except (RecursionError, MemoryError):
-            self.report(too_deep_for_python("this line").at(longest_line(self.text)))
-        except ValueError as error:  # null bytes, lone surrogates
-            message = say.SyntaxMistake(problem=str(error).split("\n")[0], remedy="remove the character")
-            self.report(message.at(line_span(self.text, self.text.first_line)))
-        return None
-
-    def _syntax_mistake(self, error: SyntaxError) -> Diagnostic:
-        line = min(max(error.lineno or self.text.first_line, self.text.first_line), self.text.last_line)
-        column = max(0, (error.offset or 1) - 1)
-        end_line, end_column = error.end_lineno or line, (error.end_offset or 0) - 1
-        if (end_line, end_column) <= (line, column) or end_line > self.text.last_line:
-            end_line, end_column = line, column + 1
-        message = say.SyntaxMistake(problem=str(error.msg), remedy="correct the line")
-        return message.at(Span(line, column, end_line, end_column))
+        tree, mistake = read(self.text)
+        if mistake is not None:
+            self.report(mistake)
+        return tree
 
     def _bind_modules(self, namespace: dict[str, Any]) -> None:
         """`T`, `tilelang` and `jit` are there already, where the names are not taken."""
@@ -181,13 +164,8 @@ class Session:
         tree = ast.Expression(node.value) if shown else ast.Module([node], [])  # type: ignore[attr-defined]
         try:
             code = compiler(tree, self.code_name, "eval" if shown else "exec")
-        except SyntaxError as error:
-            self.report(self._syntax_mistake(error))
-        except (RecursionError, MemoryError):
-            place = header_span(self.text, deepest_statement(node))
-            self.report(too_deep_for_python("this statement").at(place))
-        except ValueError as error:
-            self.report(say.SyntaxMistake(problem=str(error), remedy="correct the line").at(self.text.span(node)))
+        except (SyntaxError, RecursionError, MemoryError, ValueError) as error:
+            self.report(compiling_mistake(error, node, self.text))
         else:
             register_code(code, self)
             return code
@@ -251,12 +229,7 @@ _ABSENT = object()
 
 
 def _compiler(tree: ast.Module) -> Callable[..., Any]:
-    flags = 0
-    for node in tree.body:
-        if isinstance(node, ast.ImportFrom) and node.module == "__future__":
-            for alias in node.names:
-                feature = getattr(future, alias.name, None)
-                flags |= getattr(feature, "compiler_flag", 0)
+    flags = future_flags(tree)
 
     def compile_host(tree: Any, name: str, mode: str) -> Any:
         return compile(tree, name, mode, flags, dont_inherit=True)

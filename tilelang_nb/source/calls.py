@@ -1,4 +1,4 @@
-"""Calls and names of the language held against what there is: arguments, operations and dtypes that do not exist."""
+"""Calls and names of the language held against what there is: arguments, indices, and what does not exist."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import inspect
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
-from .catalogue.operations import NoSuchDtype
+from .catalogue.operations import NoSuchDtype, WrongNumberOfIndices
 from .catalogue.sources import BadArgument, UnknownOperation
 from .wording import listed, nearest
 
@@ -86,3 +87,11 @@ def no_such_dtype(given: str, name: str, names: Iterable[str]) -> NoSuchDtype:
     near = nearest(name, names)
     remedy = f"did you mean `{near}`?" if near else 'name one, such as `"float16"` or `T.float16`'
     return NoSuchDtype(problem=f"there is no dtype `{name}`", remedy=remedy, word=given, near=near or "")
+
+
+def wrong_rank(name: str, shape: Iterable[Any], given: int) -> WrongNumberOfIndices:
+    """TL201 with so many indices given.  shape: extents, which are shown as they stand."""
+    sizes = [str(extent) for extent in shape]
+    shown = f"({sizes[0]},)" if len(sizes) == 1 else f"({', '.join(sizes)})"
+    example = f"{name}[{', '.join('ijklmnop'[at % 8] for at in range(len(sizes)))}]"
+    return WrongNumberOfIndices(name, str(len(sizes)), shown, str(given), example)

@@ -1,0 +1,65 @@
+"""What is wrong with a text as far as it can be known without running it, and without TVM.
+
+The kernels and macros of the text are found by their decorators, also those of factories that nobody calls.  What is
+said is what building would say, in the same words and at the same places; what depends on values is left to it.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+from ...source.cures import with_fixes
+from ...source.diagnostic import Diagnostic
+from ...source.text import Text
+from ..names import bound_names
+from ..reading import compile_mistake, read
+from .kernels import Found, kernels, mistakes
+from .outside import PREBOUND, Names, Outside
+
+
+class Checker:
+    """The texts of one file or notebook in order: each sees the names of those before it."""
+
+    def __init__(self) -> None:
+        self.names = Names()
+
+    def skip(self, lines: Iterable[str]) -> None:
+        """A cell that is not compiled; its names are bound for the texts behind it."""
+        self.names.add_plain_cell(lines)
+
+    def check(self, text: Text) -> tuple[Diagnostic, ...]:
+        """The mistakes of a text, sorted by place, with the edits that cure them."""
+        tree, unread = read(text)
+        if tree is None:
+            return tuple(with_fixes([unread], text)) if unread is not None else ()
+        before = [*PREBOUND, *self.names.bound]
+        self.names.add_text(tree)
+        found: dict[object, Diagnostic] = {}
+        for node in tree.body:
+            mistake = compile_mistake(node, tree, text)
+            if mistake is not None:
+                found.setdefault(mistake.key, mistake)
+                continue
+            for kernel in kernels([node], Outside((self.names,))):
+                for diagnostic in mistakes(kernel, text, [*before, *_names_before(tree, node, kernel)]):
+                    found.setdefault(diagnostic.key, diagnostic)
+        return tuple(sorted(with_fixes(list(found.values()), text), key=lambda diagnostic: diagnostic.order))
+
+
+def check_text(source: str, name: str = "<cell>", first_line: int = 1) -> tuple[Diagnostic, ...]:
+    """The mistakes of a text that stands alone."""
+    return Checker().check(Text(source, name, first_line))
+
+
+def _names_before(tree: ast.Module, node: ast.stmt, kernel: Found) -> list[str]:
+    """Names that the text has bound when a kernel is built: where it is defined, or where its factory is first used."""
+    at = tree.body.index(node)
+    if kernel.factory is not None:
+        uses = range(at + 1, len(tree.body))
+        at = next((use for use in uses if _uses(tree.body[use], kernel.factory)), len(tree.body))
+    return list(bound_names(*tree.body[:at]))
+
+
+def _uses(node: ast.stmt, name: str) -> bool:
+    return any(isinstance(part, ast.Name) and part.id == name for part in ast.walk(node))

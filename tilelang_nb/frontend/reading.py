@@ -1,0 +1,67 @@
+"""A text read as Python, and TL005 where it is none."""
+
+from __future__ import annotations
+import __future__ as future
+
+import ast
+from typing import Any
+
+from ..source import catalogue as say
+from ..source.diagnostic import Diagnostic
+from ..source.syntax_tree import parse
+from ..source.text import Span, Text
+from .depth import deepest_statement, longest_line, too_deep_for_python
+from .places import header_span, line_span
+
+
+def read(text: Text) -> tuple[ast.Module | None, Diagnostic | None]:
+    """The syntax tree, or what is wrong with the text."""
+    try:
+        return parse(text), None
+    except SyntaxError as error:
+        return None, syntax_mistake(error, text)
+    except (RecursionError, MemoryError):
+        return None, too_deep_for_python("this line").at(longest_line(text))
+    except ValueError as error:  # null bytes, lone surrogates
+        message = say.SyntaxMistake(problem=str(error).split("\n")[0], remedy="remove the character")
+        return None, message.at(line_span(text, text.first_line))
+
+
+def syntax_mistake(error: SyntaxError, text: Text) -> Diagnostic:
+    """TL005 where Python's parser or compiler stopped."""
+    line = min(max(error.lineno or text.first_line, text.first_line), text.last_line)
+    column = max(0, (error.offset or 1) - 1)
+    end_line, end_column = error.end_lineno or line, (error.end_offset or 0) - 1
+    if (end_line, end_column) <= (line, column) or end_line > text.last_line:
+        end_line, end_column = line, column + 1
+    message = say.SyntaxMistake(problem=str(error.msg), remedy="correct the line")
+    return message.at(Span(line, column, end_line, end_column))
+
+
+def compiling_mistake(error: Exception, node: ast.stmt, text: Text) -> Diagnostic:
+    """TL005 for what `compile` raised on a statement."""
+    if isinstance(error, SyntaxError):
+        return syntax_mistake(error, text)
+    if isinstance(error, (RecursionError, MemoryError)):
+        return too_deep_for_python("this statement").at(header_span(text, deepest_statement(node)))
+    return say.SyntaxMistake(problem=str(error), remedy="correct the line").at(text.span(node))
+
+
+def future_flags(tree: ast.Module) -> int:
+    """Flags of `compile` for the `from __future__` imports of a text."""
+    flags = 0
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom) and node.module == "__future__":
+            for alias in node.names:
+                feature: Any = getattr(future, alias.name, None)
+                flags |= getattr(feature, "compiler_flag", 0)
+    return flags
+
+
+def compile_mistake(node: ast.stmt, tree: ast.Module, text: Text) -> Diagnostic | None:
+    """A mistake of a statement that Python finds only when it compiles."""
+    try:
+        compile(ast.Module([node], []), text.name, "exec", future_flags(tree), dont_inherit=True)
+    except (SyntaxError, RecursionError, MemoryError, ValueError) as error:
+        return compiling_mistake(error, node, text)
+    return None

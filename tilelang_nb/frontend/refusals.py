@@ -1,0 +1,132 @@
+"""What the text alone refuses, in the words of the walk: the tables of refused syntax, and messages that need a node
+but no device value.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import Any
+
+from ..source import catalogue as say
+from ..source.diagnostic import Message, Note, Refusal
+from ..source.text import Text
+from .places import line_span
+
+KINDS_TO_LEAVE = ("serial", "unroll", "while", "persistent")
+KINDS_TO_CONTINUE = (*KINDS_TO_LEAVE, "parallel", "grid")
+# `grid` is nested loops, of which `break` would leave the innermost only.
+_WRITTEN = {kind: f"`T.{name}`" for kind, name in (("parallel", "Parallel"), ("pipelined", "Pipelined"))}
+_WRITTEN |= {"vectorized": "`T.vectorized`", "grid": "`T.grid`"}
+
+
+def _function(node: Any) -> Message:
+    return say.NestedFunction(name=node.name)
+
+
+def _try(node: Any) -> Message:
+    return say.TryStatement()
+
+
+def _import(node: Any) -> Message:
+    return say.ImportInKernel()
+
+
+STATEMENTS: dict[str, Callable[[Any], Message]] = {
+    "AsyncFor": lambda node: say.GeneratorKernel(what="`async for`", remedy="write `for`"),
+    "AsyncFunctionDef": _function,
+    "AsyncWith": lambda node: say.GeneratorKernel(what="`async with`", remedy="write `with T.Kernel(...)`"),
+    "ClassDef": lambda node: say.NestedClass(name=node.name),
+    "FunctionDef": _function,
+    "Global": lambda node: say.GlobalStatement(word="global"),
+    "Import": _import,
+    "ImportFrom": _import,
+    "Nonlocal": lambda node: say.GlobalStatement(word="nonlocal"),
+    "Raise": lambda node: say.RaiseStatement(),
+    "Try": _try,
+    "TryStar": _try,
+    "TypeAlias": lambda node: say.UnsupportedSyntax(what="a type alias in a kernel", remedy="define it outside"),
+}
+
+
+def several_targets(node: ast.Assign) -> Refusal:
+    """TL101 with the assignments that say the same."""
+    lines, source = [], ast.unparse(node.value)
+    for target in node.targets:
+        lines.append(f"`{ast.unparse(target)} = {source}`")
+        source = ast.unparse(target)
+    return Refusal(say.ChainedAssignment(statements=" and ".join(lines)), node)
+
+
+def target_is_attribute(target: ast.expr) -> Refusal:
+    """TL127 for a store into an attribute."""
+    remedy = "bind a name, or store into a buffer"
+    return Refusal(say.UnsupportedSyntax(what="assignment to an attribute in a kernel", remedy=remedy), target)
+
+
+def deletes_no_name(node: ast.Delete) -> Refusal:
+    """TL127 for `del` of an element or attribute."""
+    remedy = "only names can be deleted"
+    return Refusal(say.UnsupportedSyntax(what="`del` of something that is no name", remedy=remedy), node)
+
+
+def several_items(node: ast.With) -> Refusal:
+    """TL104 for `with a, b:`."""
+    remedy = "write one `with` inside the other"
+    return Refusal(say.UnsupportedWith(what="several items", remedy=remedy), node)
+
+
+def other_manager(call: ast.Call) -> Refusal:
+    """TL104 for a context manager of Python, refused before it is made."""
+    what = f"`{ast.unparse(call.func)}`"
+    return Refusal(say.UnsupportedWith(what=what, remedy="prepare the value before the kernel"), call)
+
+
+def iterates_over_buffer(what: str, node: ast.expr, rank: int) -> say.NotIterable:
+    """TL111 with the loop over the indices of the buffer."""
+    written = ast.unparse(node)
+    remedy = f"loop over its indices, `for i in range({written}.shape[0])`, and read `{written}[i]`"
+    return say.NotIterable(what, remedy, f"{written}.shape[0]", written if rank == 1 else "")
+
+
+def iterates_over_number(what: str, node: ast.expr) -> say.NotIterable:
+    """TL111 with `range` of the number."""
+    written = ast.unparse(node)
+    return say.NotIterable(what=what, remedy=f"write `range({written})`", extent=written)
+
+
+def leaves_expanded_loop(word: str, node: ast.stmt, loop: ast.stmt, text: Text) -> Refusal:
+    """TL110 with the line of the loop."""
+    line = loop.lineno
+    note = Note(f"the loop on line {line} is expanded while building", line_span(text, line))
+    return Refusal(say.RuntimeBreakOfCompileTimeLoop(word=word, line=str(line)), node, notes=[note])
+
+
+def leaves_loop_of_kind(word: str, node: ast.stmt, kind: str) -> Refusal | None:
+    """TL119 where a device loop of this kind has no `break` or `continue`."""
+    if kind in (KINDS_TO_LEAVE if word == "break" else KINDS_TO_CONTINUE):
+        return None
+    return Refusal(say.BreakNotAllowed(word=word, kind=_WRITTEN.get(kind, kind)), node)
+
+
+def returns_from_macro(node: ast.Return) -> Refusal:
+    """TL121 for `return` of a macro that only some threads or iterations would reach."""
+    problem, remedy = "`return` under runtime control flow", "return once, at the end, and choose with `if`/`else`"
+    return Refusal(say.ReturnNotAllowed(problem=problem, remedy=remedy), node)
+
+
+def returns_early(node: ast.Return) -> Refusal:
+    """TL121 for `return` of a kernel in a loop or branch."""
+    problem, remedy = "`return` before the end", "put the rest under `if`/`else`"
+    return Refusal(say.ReturnNotAllowed(problem=problem, remedy=remedy), node)
+
+
+def returns_value(node: ast.Return) -> Refusal:
+    """TL121 for the value of a kernel."""
+    problem, remedy = "a kernel returns nothing", "store the result in a buffer parameter"
+    return Refusal(say.ReturnNotAllowed(problem=problem, remedy=remedy), node)
+
+
+def missing_annotation(name: str, problem: str) -> say.MissingAnnotation:
+    """TL207 with an annotation to write."""
+    return say.MissingAnnotation(problem=problem, example=f'{name}: T.Tensor((M, N), "float16")')

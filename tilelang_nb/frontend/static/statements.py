@@ -1,0 +1,400 @@
+"""The statements of a kernel or macro in the order of the walk, as far as it certainly reaches them.
+
+Compile-time loops are taken as run at least once.  A branch whose condition is not known to be the device's is left
+out, and what follows it too where it may leave the loop or the function.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntEnum
+
+from ...source import catalogue as say
+from ...source.diagnostic import Diagnostic, Poisoned, Refusal
+from ...source.text import Text
+from .. import refusals
+from ..expressions import REFUSED, compile_expression
+from ..names import bound_names
+from ..places import header_span
+from .known import DEVICE, UNKNOWN, Device, Known, Number, Path, Tensor
+from .values import Values
+
+LOOP_KINDS = {
+    **dict.fromkeys(("serial", "Serial"), "serial"),
+    **dict.fromkeys(("unroll", "Unroll"), "unroll"),
+    **dict.fromkeys(("Parallel", "parallel"), "parallel"),
+    **dict.fromkeys(("vectorized", "Vectorized"), "vectorized"),
+    "Pipelined": "pipelined",
+    "Persistent": "persistent",
+    "grid": "grid",
+}
+EXPANDED = frozenset(("enumerate", "zip", "reversed", "sorted", "list", "tuple", "map", "filter"))
+LAUNCHES = ("Kernel", "ClusterKernel")
+# Built-ins that a kernel could only mean as a context manager of Python.
+MANAGERS = frozenset(("open", "memoryview"))
+# What a statement may only do where it surely runs.
+UNCERTAIN = frozenset(("TL110", "TL121"))
+
+
+class Left(IntEnum):
+    """What the end of a block has left, perhaps."""
+
+    NOTHING = 0
+    LOOP = 1
+    FUNCTION = 2
+
+
+@dataclass(frozen=True)
+class Loop:
+    """kind: as the walk calls it, or unknown.  depth: of the device control flow around its body."""
+
+    kind: str
+    node: ast.stmt
+    depth: int
+
+
+class Statements:
+    """One pass over a body.  is_macro, may_return: what `return` may do."""
+
+    def __init__(self, values: Values, text: Text, is_macro: bool, may_return: bool):
+        self.values, self.text, self.is_macro, self.may_return = values, text, is_macro, may_return
+        self.found: dict[object, Diagnostic] = {}
+        self.loops: list[Loop] = []
+        self.depth = 0
+        self.unsure = 0
+
+    def report(self, refusal: Refusal, node: ast.AST) -> None:
+        """Add a mistake; what was said at this place is not said again."""
+        if self.unsure and refusal.code in UNCERTAIN:
+            return
+        place = refusal.place if refusal.place is not None else node
+        span = header_span(self.text, place) if isinstance(place, ast.AST) else place
+        diagnostic = refusal.message.at(span, refusal.notes, refusal.fixes)
+        self.found.setdefault(diagnostic.key, diagnostic)
+
+    def suite(self, body: list[ast.stmt]) -> Left:
+        """Statements until one of them may leave the block."""
+        for node in body:
+            left = self.statement(node)
+            if left:
+                return left
+        return Left.NOTHING
+
+    def statement(self, node: ast.stmt) -> Left:
+        """One statement; what a refused one would have bound is silent afterwards."""
+        self.reached: set[int]
+        outside, loops, depth = getattr(self, "reached", set()), len(self.loops), self.depth
+        self.reached = set()
+        try:
+            refused = refusals.STATEMENTS.get(type(node).__name__)
+            if refused is not None:
+                raise Refusal(refused(node), node)
+            handler: Callable[[ast.stmt], Left | None] | None = getattr(self, f"_{type(node).__name__}", None)
+            return (handler(node) if handler is not None else None) or Left.NOTHING
+        except Refusal as refusal:
+            self.report(refusal, node)
+        except Poisoned:
+            pass
+        finally:
+            del self.loops[loops:]
+            self.depth = depth
+            for name in bound_names(node):
+                self.values.bound[name] = None
+            reached, self.reached = self.reached, outside
+        self._below(node, reached)
+        self.values.poisoned.update(bound_names(node))
+        return Left.NOTHING
+
+    def _below(self, node: ast.stmt, reached: set[int]) -> None:
+        """The blocks of a refused statement that were not reached."""
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            return
+        parts = [node, *getattr(node, "handlers", ()), *getattr(node, "cases", ())]
+        blocks = [(part, getattr(part, name, [])) for part in parts for name in ("body", "orelse", "finalbody")]
+        self.unsure += 1
+        loops = len(self.loops)
+        for part, block in blocks:
+            if not block or id(block) in reached:
+                continue
+            header = [value for key, value in ast.iter_fields(part) if key not in ("body", "orelse", "finalbody")]
+            flat = [item for value in header for item in (value if isinstance(value, list) else [value])]
+            names = bound_names(*(item for item in flat if isinstance(item, (ast.expr, ast.withitem, ast.pattern))))
+            self.values.poisoned.update(names)
+            self.values.bound.update(dict.fromkeys(names))
+            if isinstance(part, ast.ExceptHandler) and part.name:
+                self.values.bound[part.name] = None
+                self.values.poisoned.add(part.name)
+            if isinstance(node, (ast.For, ast.While, ast.AsyncFor)):
+                self.values.poisoned.update(bound_names(node))
+                self.loops.append(Loop("unknown", node, self.depth))
+            self.suite(block)
+            del self.loops[loops:]
+        self.unsure -= 1
+
+    def enter(self, block: list[ast.stmt]) -> Left:
+        """A block of the statement at hand."""
+        self.reached.add(id(block))
+        return self.suite(block)
+
+    def evaluate(self, node: ast.expr) -> Known:
+        """An expression: what cannot be compiled is refused before anything of it is evaluated."""
+        if any(type(part).__name__ in REFUSED for part in ast.walk(node)):
+            compile_expression(node)
+        return self.values.value(node)
+
+    # -- bindings --------------------------------------------------------------------------------------------------
+    def bind(self, target: ast.expr, value: Known) -> None:
+        """A target holds a value, or an element of a buffer is stored."""
+        if isinstance(target, ast.Name):
+            self.values.bind(target.id, value if isinstance(value, (Device, Number)) else UNKNOWN)
+        elif isinstance(target, ast.Subscript):
+            base = self.evaluate(target.value)
+            self.values.indexed(base, target.slice, self.evaluate(target.slice), target)
+        elif isinstance(target, (ast.Tuple, ast.List)):
+            if isinstance(value, Tensor):
+                what = f"`{value.name}` to unpack"
+                raise Refusal(say.NotIterable(what=what, remedy="unpack a tuple, or index it"), target)
+            for part in target.elts:
+                self.bind(part, UNKNOWN)
+        elif isinstance(target, ast.Starred):
+            self.bind(target.value, UNKNOWN)
+        else:
+            raise refusals.target_is_attribute(target)
+
+    def bind_indices(self, target: ast.expr | None) -> None:
+        """Variables of a launch or device loop."""
+        for part in target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]:
+            if isinstance(part, ast.Name):
+                self.values.bind(part.id, DEVICE)
+            elif part is not None:
+                self.bind(part, UNKNOWN)
+
+    def _Assign(self, node: ast.Assign) -> None:
+        if len(node.targets) > 1:
+            raise refusals.several_targets(node)
+        value = self.evaluate(node.value)
+        target = node.targets[0]
+        if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
+            value = UNKNOWN
+        self.bind(target, value)
+
+    def _AugAssign(self, node: ast.AugAssign) -> None:
+        target = node.target
+        old: Known = UNKNOWN
+        if isinstance(target, ast.Name):
+            old = self.values.value(ast.copy_location(ast.Name(target.id, ast.Load()), target))
+        elif isinstance(target, ast.Subscript):
+            base = self.evaluate(target.value)
+            old = self.values.indexed(base, target.slice, self.evaluate(target.slice), target)
+        else:
+            raise refusals.target_is_attribute(target)
+        self.evaluate(node.value)
+        if isinstance(node.op, ast.MatMult) and isinstance(old, (Tensor, Device)):
+            raise Refusal(say.MatrixMultiplyOperator(), node)
+        if isinstance(target, ast.Name):
+            self.values.bind(target.id)
+
+    def _AnnAssign(self, node: ast.AnnAssign) -> None:
+        if node.value is None:
+            return
+        self.evaluate(node.value)
+        if not isinstance(node.annotation, ast.Constant):
+            self.evaluate(node.annotation)
+        self.bind(node.target, UNKNOWN)
+
+    def _Delete(self, node: ast.Delete) -> None:
+        for target in node.targets:
+            if not isinstance(target, ast.Name):
+                raise refusals.deletes_no_name(node)
+            self.values.bind(target.id)
+
+    def _Expr(self, node: ast.Expr) -> None:
+        if not isinstance(node.value, ast.Constant):
+            self.evaluate(node.value)
+
+    def _Assert(self, node: ast.Assert) -> None:
+        if isinstance(self.evaluate(node.test), Device):
+            raise Refusal(say.RuntimeAssert(condition=ast.unparse(node.test)), node)
+
+    # -- branches --------------------------------------------------------------------------------------------------
+    def _If(self, node: ast.If) -> Left:
+        if not isinstance(self.evaluate(node.test), Device):
+            return self._skip(node.body, node.orelse)
+        self.depth += 1
+        left = [self.enter(node.body), self.enter(node.orelse)]
+        self.depth -= 1
+        if node.orelse:
+            return min(left)
+        return Left.NOTHING
+
+    def _Match(self, node: ast.Match) -> Left:
+        if isinstance(self.evaluate(node.subject), Device):
+            raise Refusal(say.MatchOnDeviceValue(), node)
+        return self._skip(*(case.body for case in node.cases))
+
+    def _skip(self, *blocks: list[ast.stmt]) -> Left:
+        """Blocks of which the arguments choose one: what they may leave."""
+        return max((_may_leave(block) for block in blocks), default=Left.NOTHING)
+
+    def _With(self, node: ast.With) -> Left:
+        if len(node.items) != 1:
+            raise refusals.several_items(node)
+        item = node.items[0]
+        call, maker = item.context_expr, None
+        if isinstance(call, ast.Call) and isinstance(call.func, (ast.Name, ast.Attribute)):
+            maker = self.evaluate(call.func)
+            if isinstance(maker, Path) and maker.builtin in MANAGERS:
+                raise refusals.other_manager(call)
+        operation = maker.operation if isinstance(maker, Path) else None
+        if operation in LAUNCHES:
+            refused = False
+            try:
+                self.evaluate(call)
+            except Refusal as refusal:
+                self.report(refusal, node)
+                refused = True
+            self.bind_indices(item.optional_vars)
+            if refused and item.optional_vars is not None:
+                self.values.poisoned.update(bound_names(item.optional_vars))
+            return self.enter(node.body)
+        self.evaluate(call)
+        if operation == "ws" and item.optional_vars is not None:
+            remedy = "leave `as` out"
+            raise Refusal(say.UnsupportedWith(what="`T.ws` with `as`", remedy=remedy), item.optional_vars)
+        if item.optional_vars is not None:
+            self.bind(item.optional_vars, UNKNOWN)
+        self.depth += operation == "ws"
+        return self.enter(node.body)
+
+    # -- loops -----------------------------------------------------------------------------------------------------
+    def _For(self, node: ast.For) -> Left:
+        if node.orelse:
+            self.report(Refusal(say.LoopElse(), node.orelse[0]), node)
+        iterable = self.evaluate(node.iter)
+        kind = self._kind(node.iter, iterable)
+        left = Left.NOTHING
+        if kind == "empty":
+            self.reached.add(id(node.body))
+        elif kind in ("expanded", "unknown"):
+            self.bind(node.target, UNKNOWN)
+            self.loops.append(Loop(kind, node, self.depth))
+            left = self.enter(node.body)
+            self.loops.pop()
+        else:
+            self.bind_indices(node.target)
+            self.depth += 1
+            self.loops.append(Loop(kind, node, self.depth))
+            self.enter(node.body)
+            self.loops.pop()
+            self.depth -= 1
+        if node.orelse:
+            raise Poisoned
+        return Left.FUNCTION if left is Left.FUNCTION else Left.NOTHING
+
+    def _kind(self, node: ast.expr, value: Known) -> str:
+        """The kind of a loop over an expression; TL111 for a tensor or a number."""
+        if isinstance(value, Tensor) and isinstance(node, ast.Name):
+            if value.shape is None:
+                return "unknown"
+            message = refusals.iterates_over_buffer(f"`{value.name}`", node, len(value.shape))
+            raise Refusal(message, node)
+        if isinstance(value, Number) and isinstance(node, ast.Constant):
+            raise Refusal(refusals.iterates_over_number("a Python int", node), node)
+        if isinstance(node, (ast.List, ast.Tuple, ast.Set)):
+            if not node.elts:
+                return "empty"
+            return "unknown" if all(isinstance(part, ast.Starred) for part in node.elts) else "expanded"
+        if not isinstance(node, ast.Call):
+            return "unknown"
+        function = self.values.value(node.func)
+        if not isinstance(function, Path):
+            return "unknown"
+        if function.builtin is not None:
+            expanded = "expanded" if function.builtin in EXPANDED else "unknown"
+            return "serial" if function.builtin == "range" else expanded
+        kind = LOOP_KINDS.get(function.operation or "", "unknown")
+        starred = any(isinstance(part, ast.Starred) for part in node.args)
+        if kind == "grid" and (len(node.args) < 2 or starred):
+            return "unknown" if starred else "serial"
+        return kind
+
+    def _While(self, node: ast.While) -> Left:
+        if node.orelse:
+            self.report(Refusal(say.LoopElse(), node.orelse[0]), node)
+        self.evaluate(node.test)
+        endless = isinstance(node.test, ast.Constant) and bool(node.test.value)
+        if isinstance(node.test, ast.Constant) and not endless:
+            self.reached.add(id(node.body))
+        else:
+            self.depth += 1
+            self.loops.append(Loop("while", node, self.depth))
+            self.enter(node.body)
+            self.loops.pop()
+            self.depth -= 1
+            if endless and not _breaks(node.body):
+                raise Refusal(say.EndlessWhile(), node)
+        if node.orelse:
+            raise Poisoned
+        return Left.NOTHING
+
+    def _leave(self, node: ast.Break | ast.Continue) -> Left:
+        word = "break" if isinstance(node, ast.Break) else "continue"
+        loop = self.loops[-1]
+        if loop.kind == "expanded" and self.depth != loop.depth:
+            raise refusals.leaves_expanded_loop(word, node, loop.node, self.text)
+        if loop.kind not in ("expanded", "unknown"):
+            refused = refusals.leaves_loop_of_kind(word, node, loop.kind)
+            if refused is not None:
+                raise refused
+        return Left.LOOP
+
+    _Break = _Continue = _leave
+
+    def _Return(self, node: ast.Return) -> Left:
+        if self.is_macro:
+            if self.depth:
+                raise refusals.returns_from_macro(node)
+        elif self.depth or any(loop.kind != "unknown" for loop in self.loops):
+            raise refusals.returns_early(node)
+        elif node.value is not None and not self.may_return and not self.loops:
+            raise refusals.returns_value(node)
+        if node.value is not None:
+            self.evaluate(node.value)
+        return Left.FUNCTION
+
+
+def _may_leave(body: list[ast.stmt]) -> Left:
+    """What statements that may run may leave: the function, or the loop around them."""
+    found = Left.NOTHING
+    for node in body:
+        if isinstance(node, ast.Return):
+            return Left.FUNCTION
+        if isinstance(node, (ast.Break, ast.Continue)):
+            found = Left.LOOP
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                continue
+            if isinstance(child, (ast.stmt, ast.match_case, ast.ExceptHandler)):
+                inner = _may_leave([child] if isinstance(child, ast.stmt) else child.body)
+                if inner is Left.LOOP and isinstance(node, (ast.For, ast.While)) and child in node.body:
+                    continue
+                found = max(found, inner)
+    return found
+
+
+def _breaks(body: list[ast.stmt]) -> bool:
+    """Whether a `break` of the loop around these statements stands in them."""
+    pending: list[ast.AST] = list(body)
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.Break):
+            return True
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            continue
+        if isinstance(node, (ast.For, ast.While, ast.AsyncFor)):
+            pending.extend(node.orelse)
+        else:
+            pending.extend(child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.expr))
+    return False
