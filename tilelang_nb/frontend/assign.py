@@ -11,7 +11,7 @@ from ..language.operands import described
 from ..language.promotion import as_type
 from ..language.values import Buffer, Region, Value, is_device, number
 from ..source import catalogue as say
-from ..source.diagnostic import Refusal
+from ..source.diagnostic import Poisoned, Refusal
 from ..source.wording import of_type
 from .bindings import CONTAINERS
 
@@ -149,6 +149,8 @@ def _load_of(walker: Any, target: ast.Name) -> ast.Name:
 def annotated(walker: Any, node: ast.AnnAssign) -> None:
     """`x: T.float16 = e` casts; without a value it declares a parameter of an eager kernel, or is for people only."""
     if node.value is None:
+        if walker.unsure:
+            raise Poisoned
         walker.declare_parameter(node)
         return
     walker.builder.hint = node.target.id if isinstance(node.target, ast.Name) else None

@@ -58,8 +58,11 @@ class Bindings:
     shared: Any
     errors: bool
     statement: ast.AST
+    binders: dict[ast.AST, ast.AST]
 
     # -- what only eager kernels do ---------------------------------------------------------------------------------
+    walks_launches = True  # the bodies of launches are walked
+
     def declare_parameter(self, node: ast.AnnAssign) -> None:
         """`A: T.Tensor(...)` in the body: only people read it."""
 
@@ -79,7 +82,7 @@ class Bindings:
         site = frame.site(name, node)
         explicit = isinstance(box[0], Buffer) and box[0].is_variable
         if not isinstance(state, Mutable) and not explicit and name not in frame.names:
-            state = self.underlying(name, state)
+            state = self.underlying(name, state, node)
         if isinstance(state, Mutable) and not explicit and (state.scope is not scope or state.explicit):
             self.store_scalar(state, name, box, node)
             return
@@ -103,7 +106,7 @@ class Bindings:
                 value = Value(self.builder.bind(name, expr, dtype), dtype, scope)
             frame.set(name, Plain(value, site, node, scope))
 
-    def underlying(self, name: str, state: Any) -> Any:
+    def underlying(self, name: str, state: Any, node: ast.AST) -> Any:
         """The mutable scalar of an outer scope that a name without a value here stands for; else its state.
 
         The name lost the scalar in this scope (`del`, a refusal, a `T.Parallel` loop); a new binding goes on with it.
@@ -114,6 +117,7 @@ class Bindings:
         while scope is not None and scope.kind != "parallel":
             saved = scope.saved.get(key)
             if isinstance(saved, Mutable) and saved.scope.open and (saved.scope is not self.scope or saved.explicit):
+                self.note_rebound(name, node)  # after this scope the name may again be without a value
                 self.frame.set(name, saved)
                 return saved
             scope = scope.parent  # type: ignore[assignment]
@@ -125,6 +129,7 @@ class Bindings:
         if key not in self.scope.saved:
             self.scope.saved[key] = self.frame.binding(name)
         self.scope.rebound[key] = node
+        self.binders[node] = self.statement
 
     def declare(self, name: str, site: Site) -> Mutable:
         dtype = dtype_of_kind(self.promoted[site])

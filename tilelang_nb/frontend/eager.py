@@ -240,7 +240,7 @@ class EagerWalker(Walker):
 
     def __init__(self, eager: EagerDefinition, outer: Outer, promoted: dict[Site, Kind], call: Call, launches: bool):
         super().__init__(eager.definition, outer, promoted, call.shared, eager.limits)
-        self.eager, self.call, self.launches = eager, call, launches
+        self.eager, self.call, self.walks_launches = eager, call, launches
         self.builder.eager = self  # type: ignore[attr-defined]
         self.may_return = True
         self.own_frame = self.frame
@@ -306,7 +306,7 @@ class EagerWalker(Walker):
 
     def begin_launch(self) -> bool:
         """From here on a parameter without annotation is no compile-time value."""
-        if not self.launches:
+        if not self.walks_launches:
             return False
         for name in self.call.arguments:
             held = self.own_frame.binding(name)

@@ -33,10 +33,14 @@ from .scopes import Scope
 
 @dataclass(frozen=True)
 class Launch:
-    """The launch at hand: (variable, extent) of `threadIdx.x/y/z` and `blockIdx.x/y/z`."""
+    """The launch at hand: (variable, extent) of `threadIdx.x/y/z` and `blockIdx.x/y/z`.
+
+    pretended: it stands for one that a refused statement may hold.
+    """
 
     threads: tuple[tuple[Any, Any], ...]
     blocks: tuple[tuple[Any, Any], ...]
+    pretended: bool = False
 
 
 class Builder:

@@ -75,7 +75,7 @@ def _check_maker(function: Any, call: ast.Call) -> None:
 def launch(walker: Any, node: ast.With, spec: Kernel, target: ast.expr | None) -> None:
     """One launch: the body runs once in every thread of every block."""
     builder = walker.builder
-    if builder.launch is not None:
+    if builder.launch is not None and not (walker.unsure and builder.launch.pretended):
         message = say.LaunchConfiguration(problem="a launch inside a launch", remedy="end the first `with` before it")
         raise Refusal(message, node.items[0].context_expr)
     for extent in spec.grid:
@@ -97,6 +97,7 @@ def run_launch(walker: Any, node: Any, blocks: Any, threads: Any, target: ast.ex
         return
     builder, span = walker.builder, walker.builder.span
     scope = walker.open("launch", node)
+    outside = builder.launch  # of a launch in the body of a refused statement
     builder.launch = Launch(
         tuple((axis.var, extent) for axis, extent in threads), tuple((axis.var, extent) for axis, extent in blocks)
     )
@@ -107,8 +108,9 @@ def run_launch(walker: Any, node: Any, blocks: Any, threads: Any, target: ast.ex
         walker.suite(node.body)
     except ReturnValue as returned:  # a final `return` ends the kernel after the launch is emitted
         leaving = returned
+    finally:
+        builder.launch = outside
     body = walker.close()
-    builder.launch = None
     for condition in reversed(walker.host_conditions):
         body = tir.IfThenElse(condition, body, None, span)
     for axis, extent in reversed([*blocks, *threads]):

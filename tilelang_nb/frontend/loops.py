@@ -32,7 +32,7 @@ KINDS_TO_CONTINUE = (*KINDS_TO_LEAVE, "parallel", "grid")
 
 @dataclass
 class Loop:
-    """A loop whose body is being walked.  left: a `break` leaves it."""
+    """A loop whose body is being walked.  kind: unknown for a refused one.  left: a `break` leaves it."""
 
     kind: str
     node: Any
@@ -43,7 +43,13 @@ class Loop:
 def for_statement(walker: Any, node: ast.For) -> None:
     """A device loop for `range` and the loops of `T`, else a compile-time loop: once per item, while building."""
     if node.orelse:
-        raise Refusal(say.LoopElse(), node.orelse[0])
+        walker.report(Refusal(say.LoopElse(), node.orelse[0]), node)
+    _for_loop(walker, node)
+    if node.orelse:
+        raise Poisoned
+
+
+def _for_loop(walker: Any, node: ast.For) -> None:
     iterable = walker.evaluate(node.iter)
     if isinstance(iterable, builtins.range):
         iterable = DeviceLoop("serial", ((iterable.start, iterable.stop, iterable.step),))
@@ -153,7 +159,13 @@ def _next_item(walker: Any, node: ast.For, items: Any) -> Any:
 def while_statement(walker: Any, node: ast.While) -> None:
     """A device loop whose condition is evaluated on every turn; TL118 where nothing can end it."""
     if node.orelse:
-        raise Refusal(say.LoopElse(), node.orelse[0])
+        walker.report(Refusal(say.LoopElse(), node.orelse[0]), node)
+    _while_loop(walker, node)
+    if node.orelse:
+        raise Poisoned
+
+
+def _while_loop(walker: Any, node: ast.While) -> None:
     builder, span = walker.builder, walker.builder.span
     if walker.scope.host:
         condition = truth_at(walker, node.test)
@@ -201,6 +213,9 @@ def leave(walker: Any, node: ast.Break | ast.Continue) -> None:
     if loop is None:
         message = say.SyntaxMistake(problem=f"`{word}` outside a loop", remedy="remove it, or put it into a loop")
         raise Refusal(message, node)
+    if loop.kind == "unknown":
+        walker.scope.terminated = True
+        return
     if loop.kind == "compile-time":
         if walker.scope is not loop.scope:
             line = loop.node.lineno

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-ScopeKind = Literal["kernel", "launch", "if", "for", "while", "parallel", "host-if"]
-DEVICE = frozenset(("if", "for", "while", "parallel", "host-if"))
+ScopeKind = Literal["kernel", "launch", "if", "for", "while", "parallel", "host-if", "unknown"]
+DEVICE = frozenset(("if", "for", "while", "parallel", "host-if", "unknown"))
 
 
 class Scope:
-    """kind: launch and kernel run exactly once; the others are device control flow.
+    """kind: launch and kernel run exactly once; the others are device control flow, unknown where a refused statement
+    would decide.
 
     saved: (frame, name) -> binding before the scope, the journal that undoes bindings.  rebound: (frame, name) -> the
     node that bound it last, which tells a loop what changed.  exposed: names that were read before the body re-bound

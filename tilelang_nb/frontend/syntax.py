@@ -14,6 +14,7 @@ from .control import Leave, ReturnValue
 from .expressions import too_deep
 from .launches import with_statement
 from .loops import for_statement, leave, while_statement
+from .unreached import search, suites
 
 HANDLERS: dict[type[ast.stmt], Callable[[Any, Any], None]] = {
     ast.Assign: assign,
@@ -73,29 +74,34 @@ def walk_statement(walker: Any, node: ast.stmt) -> None:
     walker.builder.at(node, walker.frame.text)
     walker.builder.hint = None
     depth, scope, turn = len(walker.builder.frames), walker.scope, walker.record.stack[-1]
+    blocks = suites(node)
+    for _, block in blocks:
+        walker.entered.discard(id(block))
     try:
         handler = HANDLERS.get(type(node))
         if handler is None:
             raise Refusal(REFUSALS[type(node).__name__](node), node)
         handler(walker, node)
+        return
     except Poisoned:
         recover(walker, depth, scope, turn)
         walker.complete = False
-        walker.poison(node)
     except Refusal as refusal:
         recover(walker, depth, scope, turn)
         walker.report(refusal, node)
-        walker.poison(node)
+        walker.complete = False
     except (ReturnValue, Leave, KeyboardInterrupt):
         raise
     except RecursionError:
         recover(walker, depth, scope, turn)
         walker.report(Refusal(too_deep("the kernel"), node), node)
         walker.poison(node)
+        return
     except BaseException as error:
         recover(walker, depth, scope, turn)
         walker.report(walker.python_exception(error), node)
-        walker.poison(node)
+    search(walker, node, blocks)
+    walker.poison(node)
 
 
 def recover(walker: Any, depth: int, scope: Any, turn: Any) -> None:

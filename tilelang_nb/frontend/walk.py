@@ -31,6 +31,7 @@ from .python_state import Watch
 from .restarts import Shared
 from .scopes import Scope, ScopeKind
 from .syntax import walk_statement
+from .unreached import UNCERTAIN
 from .unroll import Node, Record, named
 
 LOOPS = ("for", "while", "parallel")
@@ -57,6 +58,10 @@ class Walker(Bindings):
         self.calls: list[tuple[Text, ast.AST]] = []
         self.taken: dict[int, int] = {}  # items taken in this pass from an outside iterator
         self.statement: ast.AST = definition.node
+        self.entered: set[int] = set()  # blocks of statements, by id, whose walk has begun
+        self.unsure = 0  # above 0 in the body of a refused statement
+        self.binders: dict[ast.AST, ast.AST] = {}  # node that binds a name -> its statement
+        self.first_binders: dict[ast.AST, ast.AST] = {}  # statement -> node that TL133 was said at
         self.host_conditions: list[Any] = []
         self.may_return = False  # eager kernels return tensors
         self.returned: Any = None
@@ -126,6 +131,8 @@ class Walker(Bindings):
 
     def report(self, refusal: Refusal, node: ast.AST) -> None:
         """Add a diagnostic, with the chain of macro calls; what was said at this place is not said again."""
+        if self.unsure and refusal.code in UNCERTAIN or self.is_repeated(refusal):
+            return
         text, home = self.frame.text, self.definition.text
         where = refusal.place or node
         span = header_span(text, where) if isinstance(where, ast.AST) else where
@@ -143,6 +150,13 @@ class Walker(Bindings):
         if text is not home:
             diagnostic = replace(diagnostic, said=None)
         self.found.setdefault(diagnostic.key, diagnostic)
+
+    def is_repeated(self, refusal: Refusal) -> bool:
+        """Whether TL133 was said of another name that the same statement binds: `x, y = y, x`."""
+        statement = self.binders.get(refusal.place) if isinstance(refusal.place, ast.AST) else None
+        if refusal.code != "TL133" or statement is None:
+            return False
+        return self.first_binders.setdefault(statement, refusal.place) is not refusal.place
 
     def warn(self, message: Message) -> None:
         """A warning at the statement at hand."""
@@ -267,6 +281,8 @@ class Walker(Bindings):
         if len(self.calls) >= self.limits.macro_depth:
             raise Refusal(say.MacroRecursionLimit(name=macro.__name__, limit=str(self.limits.macro_depth)))
         definition = macro.definition
+        if self.unsure and self.is_inside(definition):  # what ends the recursion may be what was refused
+            raise Poisoned
         arguments = macro.arguments(args, kwargs)
         if macro.references:
             given = macro.argument_names(names)
@@ -305,8 +321,16 @@ class Walker(Bindings):
             raise Poisoned
         return result
 
+    def is_inside(self, definition: Definition) -> bool:
+        """Whether a macro is being inlined."""
+        frame: Frame | None = self.frame
+        while frame is not None and frame.codes is not definition.codes:
+            frame = frame.caller
+        return frame is not None
+
     def suite(self, statements: list[ast.stmt]) -> None:
         """Walk statements until one of them ends the scope."""
+        self.entered.add(id(statements))
         for node in statements:
             if self.scope.terminated:
                 return
