@@ -56,11 +56,36 @@ def test_check_writes_one_line_per_diagnostic(tmp_path: Path, capsys: pytest.Cap
     assert lines[0].startswith(f"{path}:9:13: TL101 ") and lines[-1] == "Found 1 error."
 
 
-def test_check_lowers_only_with_build(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_builds_only_with_build(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = written(tmp_path, TOO_MUCH)
     assert main(["check", path]) == 0
     assert main(["check", "--build", path]) == 1
     assert " TL209 " in capsys.readouterr().out
+
+
+def test_check_runs_nothing_of_a_file_without_build(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made = tmp_path / "made.txt"
+    path = written(tmp_path, f"open({str(made)!r}, 'w').close()\nimport no_such_module\n{BAD}")
+    assert main(["check", path]) == 1
+    assert [" TL101 " in line for line in capsys.readouterr().out.splitlines()] == [True, False]
+    assert not made.exists()
+    assert main(["check", "--build", path]) == 1
+    assert made.exists() and " TL144 " in capsys.readouterr().out
+
+
+def test_check_with_build_says_a_mistake_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = written(tmp_path, BAD.replace("A[i]\n", "A[i]\n            A[i] = A[i] / 2\n", 1))
+    assert main(["check", "--build", path]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[1] for line in lines[:-1]] == ["TL101", "TL136"] and lines[-1] == "Found 2 errors."
+
+
+def test_a_factory_that_is_not_called_is_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    kernel = BAD[BAD.index("@T.prim_func") : BAD.index("if __name__")].replace("\n", "\n    ")
+    path = written(tmp_path, f"import tilelang.language as T\ndef make():\n    {kernel}")
+    for options in ([], ["--build"]):
+        assert main(["check", *options, path]) == 1
+        assert " TL101 " in capsys.readouterr().out
 
 
 def test_check_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -162,7 +187,7 @@ def test_files_that_are_no_text_or_no_notebook_are_refused(tmp_path: Path, capsy
     assert main(["check", str(binary)]) == 2
     assert main(["check", written(tmp_path, "[]", "list.ipynb")]) == 2
     assert main(["export", written(tmp_path, GOOD), "-o", str(tmp_path / "no" / "such" / "folder.html")]) == 2
-    assert main(["check", written(tmp_path, "import sys; sys.exit(3)")]) in (1, 2)
+    assert main(["check", "--build", written(tmp_path, "import sys; sys.exit(3)")]) in (1, 2)
     assert "Traceback" not in capsys.readouterr().err
 
 
@@ -175,6 +200,6 @@ def test_a_fault_of_ours_is_one_line(
         raise KeyError("lost")
 
     monkeypatch.setattr(compilation, "compile_cell", broken)
-    assert main(["check", written(tmp_path, GOOD)]) == 1
+    assert main(["check", "--build", written(tmp_path, GOOD)]) == 1
     said = capsys.readouterr().err
     assert "TL900" in said and "KeyError" in said and said.count("\n") == 1

@@ -56,12 +56,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.set_defaults(command=None)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
 
-    check = commands.add_parser("check", help="compile files and notebooks, one line per diagnostic")
+    check = commands.add_parser("check", help="check files and notebooks, one line per diagnostic")
     check.add_argument("files", nargs="+", type=Path, metavar="FILE", help="a .py file or a notebook (.ipynb)")
     check.add_argument("--format", choices=sorted(FORMATS), default="text", help="how diagnostics are written")
     check.add_argument("--fix", action="store_true", help="make the edits that cure mistakes, and write the files")
     check.add_argument("--diff", action="store_true", help="show the edits of --fix and write nothing")
-    check.add_argument("--build", action="store_true", help="also lower every kernel for the target")
+    check.add_argument("--build", action="store_true", help="also run the host code, and build and lower every kernel")
     _add_target(check)
     check.set_defaults(command=check_files)
 
@@ -91,7 +91,7 @@ def _add_target(command: argparse.ArgumentParser) -> None:
 
 
 def check_files(asked: Any) -> int:
-    """Compile every text of the files and write what is wrong with them, or cure what has a cure."""
+    """Write what is wrong with the texts of the files, or cure what has a cure."""
     if asked.fix or asked.diff:
         return fix_files(asked)
     found = [item for path in asked.files for item in check(document(path), asked)]

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..frontend.static import Checker
 from ..source.diagnostic import Diagnostic
 from ..source.document import Document, NotReadable, PlainCell, Unit
 
@@ -38,17 +39,31 @@ def document(path: Path) -> Document:
 
 
 def check(file: Document, asked: Any) -> list[Found]:
-    """What is wrong with the texts of a file; its kernels are checked, its main program is not run."""
+    """What is wrong with the texts of a file, as far as it can be known without running it; with `--build` also what
+    comes to light when its host code runs and its kernels are built.  Its main program is not run.
+    """
+    found = list(_from_text(file))
+    if not asked.build:
+        return found
+    known = {(item.unit, item.diagnostic.key) for item in found}
     # What the file prints would mix with our lines.
     with contextlib.redirect_stdout(sys.stderr):
-        return [
-            Found(unit, diagnostic)
-            for unit, compilation in compile_all(file, asked, file.path.stem, lower=asked.build)
-            for diagnostic in compilation.diagnostics
-        ]
+        for unit, compilation in compile_all(file, asked, file.path.stem):
+            built = [Found(unit, diagnostic) for diagnostic in compilation.diagnostics]
+            found += [item for item in built if (unit, item.diagnostic.key) not in known]
+    return sorted(found, key=lambda item: (item.unit.cell or 0, item.diagnostic.order))
 
 
-def compile_all(file: Document, asked: Any, module: str, *, lower: bool = True) -> Iterator[tuple[Unit, Any]]:
+def _from_text(file: Document) -> Iterator[Found]:
+    checker = Checker()
+    for part in _parts(file):
+        if isinstance(part, PlainCell):
+            checker.skip(part.lines)
+        else:
+            yield from (Found(part, diagnostic) for diagnostic in checker.check(part.text))
+
+
+def compile_all(file: Document, asked: Any, module: str) -> Iterator[tuple[Unit, Any]]:
     """Every text of a file with its compilation.  module: their `__name__`."""
     from ..runtime.compilation import compile_cell
 
@@ -66,7 +81,6 @@ def compile_all(file: Document, asked: Any, module: str, *, lower: bool = True) 
                     first_line=part.first_line,
                     target=asked.target,
                     arch=asked.arch,
-                    lower=lower,
                 )
             except SystemExit as stop:
                 raise UsageError(f"{part.place} ended itself with status {stop.code}") from None

@@ -76,7 +76,7 @@ def several_items(node: ast.With) -> Refusal:
     return Refusal(say.UnsupportedWith(what="several items", remedy=remedy), node)
 
 
-def other_manager(call: ast.Call) -> Refusal:
+def context_of_python(call: ast.Call) -> Refusal:
     """TL104 for a context manager of Python, refused before it is made."""
     what = f"`{ast.unparse(call.func)}`"
     return Refusal(say.UnsupportedWith(what=what, remedy="prepare the value before the kernel"), call)

@@ -246,7 +246,7 @@ class Statements:
         if isinstance(call, ast.Call) and isinstance(call.func, (ast.Name, ast.Attribute)):
             maker = self.evaluate(call.func)
             if isinstance(maker, Path) and maker.builtin in MANAGERS:
-                raise refusals.other_manager(call)
+                raise refusals.context_of_python(call)
         operation = maker.operation if isinstance(maker, Path) else None
         if operation in LAUNCHES:
             refused = False
