@@ -14,6 +14,7 @@ from ..source import catalogue as say
 from ..source.diagnostic import Poisoned, Refusal
 from ..source.wording import of_type
 from .bindings import CONTAINERS
+from .refusals import deletes_no_name, several_targets, target_is_attribute
 
 IN_PLACE = {
     ast.Add: operator.iadd,
@@ -35,11 +36,7 @@ IN_PLACE = {
 def assign(walker: Any, node: ast.Assign) -> None:
     """`target = value`: one target, which may be a name, an element, an attribute or a tuple; TL101 for several."""
     if len(node.targets) > 1:
-        lines, source = [], ast.unparse(node.value)
-        for target in node.targets:
-            lines.append(f"`{ast.unparse(target)} = {source}`")
-            source = ast.unparse(target)
-        raise Refusal(say.ChainedAssignment(statements=" and ".join(lines)), node)
+        raise several_targets(node)
     target = node.targets[0]
     walker.builder.hint = target.id if isinstance(target, ast.Name) else None
     bind_target(walker, target, [walker.evaluate(node.value)], node)
@@ -60,8 +57,7 @@ def bind_target(walker: Any, target: ast.expr, box: list[Any], node: ast.AST) ->
     elif isinstance(target, ast.Starred):
         bind_target(walker, target.value, box, node)
     else:
-        remedy = "bind a name, or store into a buffer"
-        raise Refusal(say.UnsupportedSyntax(what="assignment to an attribute in a kernel", remedy=remedy), target)
+        raise target_is_attribute(target)
 
 
 def unpack(walker: Any, target: ast.Tuple | ast.List, value: Any, node: ast.AST) -> None:
@@ -125,8 +121,7 @@ def augmented(walker: Any, node: ast.AugAssign) -> None:
             part = None
         old = [walker.locate(target, operator.getitem, base, index)]
     else:
-        remedy = "bind a name, or store into a buffer"
-        raise Refusal(say.UnsupportedSyntax(what="assignment to an attribute in a kernel", remedy=remedy), target)
+        raise target_is_attribute(target)
     operand = [walker.evaluate(node.value)]
     if isinstance(old[0], CONTAINERS):
         walker.locate(target, walker.check_change, old[0])
@@ -203,10 +198,7 @@ def delete(walker: Any, node: ast.Delete) -> None:
     """`del name`: the name is not bound from here on."""
     for target in node.targets:
         if not isinstance(target, ast.Name):
-            message = say.UnsupportedSyntax(
-                what="`del` of something that is no name", remedy="only names can be deleted"
-            )
-            raise Refusal(message, node)
+            raise deletes_no_name(node)
         walker.evaluate(_load_of(walker, target))  # an unbound name is refused
         walker.note_rebound(target.id, node)
         walker.frame.set(target.id, None)

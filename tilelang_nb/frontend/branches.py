@@ -15,6 +15,7 @@ from .control import ReturnValue
 from .locate import MARK
 from .merge import merge, merge_branches, merge_host_branches
 from .names import bound_names
+from .refusals import returns_early, returns_from_macro, returns_value
 
 
 def truth_at(walker: Any, node: ast.expr) -> Any:
@@ -150,19 +151,11 @@ def return_statement(walker: Any, node: ast.Return) -> None:
     inside = walker.under_device_control()
     if walker.calls:
         if inside:
-            message = say.ReturnNotAllowed(
-                problem="`return` under runtime control flow",
-                remedy="return once, at the end, and choose with `if`/`else`",
-            )
-            raise Refusal(message, node)
+            raise returns_from_macro(node)
     elif inside or walker.loops:
-        message = say.ReturnNotAllowed(problem="`return` before the end", remedy="put the rest under `if`/`else`")
-        raise Refusal(message, node)
+        raise returns_early(node)
     elif node.value is not None and not walker.may_return:
-        message = say.ReturnNotAllowed(
-            problem="a kernel returns nothing", remedy="store the result in a buffer parameter"
-        )
-        raise Refusal(message, node)
+        raise returns_value(node)
     raise ReturnValue(walker.evaluate(node.value) if node.value else None)
 
 

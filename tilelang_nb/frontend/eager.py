@@ -36,8 +36,9 @@ from .limits import Limits
 from .locate import header_span, internal_error
 from .macros import parameters
 from .names import Gone, Outer, Plain, Site
-from .parameters import EXAMPLE, argument_of, parameter
+from .parameters import argument_of, parameter
 from .program import Parameter, TileProgram
+from .refusals import missing_annotation
 from .restarts import Shared
 from .session import outer_of
 from .surroundings import surroundings
@@ -277,9 +278,7 @@ class EagerWalker(Walker):
                 self.report(refusal, argument)
         known = argument.arg in self.eager.run_time
         problem = "is used before an annotation says what it is" if known else "is given an array and has no annotation"
-        message = say.MissingAnnotation(
-            problem=f"parameter `{argument.arg}` {problem}", example=EXAMPLE.format(name=argument.arg)
-        )
+        message = missing_annotation(argument.arg, f"parameter `{argument.arg}` {problem}")
         self.unannotated[message] = argument
         return Unannotated(message)
 

@@ -20,6 +20,7 @@ from .assign import bind_target
 from .control import ReturnValue
 from .emit import Launch
 from .merge import close_launch, merge_branches
+from .refusals import context_of_python, several_items
 from .scopes import Scope
 
 AXES = "xyz"
@@ -28,8 +29,7 @@ AXES = "xyz"
 def with_statement(walker: Any, node: ast.With) -> None:
     """`with T.Kernel(...)` opens a launch, `with T.ws(...)` chooses warp groups; TL104 for others."""
     if len(node.items) != 1:
-        remedy = "write one `with` inside the other"
-        raise Refusal(say.UnsupportedWith(what="several items", remedy=remedy), node)
+        raise several_items(node)
     item = node.items[0]
     call = item.context_expr
     maker = None
@@ -68,8 +68,7 @@ def _check_maker(function: Any, call: ast.Call) -> None:
     if str(getattr(function, "__module__", "")).startswith(__name__.split(".")[0]):
         return
     if isinstance(function, (type, BuiltinFunctionType)):
-        what = f"`{ast.unparse(call.func)}`"
-        raise Refusal(say.UnsupportedWith(what=what, remedy="prepare the value before the kernel"), call)
+        raise context_of_python(call)
 
 
 def launch(walker: Any, node: ast.With, spec: Kernel, target: ast.expr | None) -> None:

@@ -16,15 +16,15 @@ from ..language.promotion import in_ir
 from ..language.tensors import Tensor
 from ..language.values import Buffer, Value, is_device, number
 from ..source import catalogue as say
-from ..source.diagnostic import Message, Poisoned, Refusal
+from ..source.diagnostic import Poisoned, Refusal
 from ..source.text import Text
 from ..source.wording import of_type
 from .locate import MARK, exception_text, place_of
 from .macros import parameters
 from .program import Parameter
+from .refusals import missing_annotation
 
 PYTHON_TYPES = {int: "int32", float: "float32", bool: "bool"}
-EXAMPLE = '{name}: T.Tensor((M, N), "float16")'
 
 
 def read_parameters(
@@ -44,11 +44,12 @@ def read_parameters(
         try:
             if argument in (node.args.vararg, node.args.kwarg):
                 raise Refusal(
-                    _missing(argument.arg, f"parameter `{argument.arg}` takes any number of arguments"), argument
+                    missing_annotation(argument.arg, f"parameter `{argument.arg}` takes any number of arguments"),
+                    argument,
                 )
             if argument.annotation is None:
                 problem = f"parameter `{argument.arg}` has no annotation"
-                raise Refusal(_missing(argument.arg, problem), argument)
+                raise Refusal(missing_annotation(argument.arg, problem), argument)
             kind = annotations.get(argument.arg)
             if (
                 isinstance(kind, str)
@@ -78,16 +79,12 @@ def read_parameters(
     return found, wrong
 
 
-def _missing(name: str, problem: str) -> Message:
-    return say.MissingAnnotation(problem=problem, example=EXAMPLE.format(name=name))
-
-
 def parameter(name: str, kind: Any) -> Parameter:
     """A parameter with this annotation; TL207 for what is none."""
     if isinstance(kind, Tensor):
         if kind.scope != "global":
             remedy = f"parameter `{name}` lies in {kind.scope}; a kernel takes arrays in global memory"
-            raise Refusal(_missing(name, remedy))
+            raise Refusal(missing_annotation(name, remedy))
         shape = tuple([extent.use() if isinstance(extent, Value) else int(extent) for extent in kind.shape])
         strides = None
         if kind.strides is not None:
@@ -100,7 +97,7 @@ def parameter(name: str, kind: Any) -> Parameter:
         shown = of_type(kind) if not isinstance(kind, type) else f"`{kind.__name__}`"
         if kind is Tensor or (isinstance(kind, type) and issubclass(kind, Tensor)):
             shown = "`T.Tensor` without a shape"
-        raise Refusal(_missing(name, f"parameter `{name}` is annotated with {shown}"))
+        raise Refusal(missing_annotation(name, f"parameter `{name}` is annotated with {shown}"))
     return Parameter(name, "scalar", dtype, (), None, tir.Var(name, in_ir(dtype)))
 
 

@@ -6,14 +6,14 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
-from ..source import catalogue as say
-from ..source.diagnostic import Message, Poisoned, Refusal
+from ..source.diagnostic import Poisoned, Refusal
 from .assign import annotated, assign, augmented, delete
 from .branches import assertion, expression, if_statement, match_statement, return_statement
 from .control import Leave, ReturnValue
 from .expressions import too_deep
 from .launches import with_statement
 from .loops import for_statement, leave, while_statement
+from .refusals import STATEMENTS as REFUSALS
 from .unreached import search, suites
 
 HANDLERS: dict[type[ast.stmt], Callable[[Any, Any], None]] = {
@@ -32,35 +32,6 @@ HANDLERS: dict[type[ast.stmt], Callable[[Any, Any], None]] = {
     ast.Return: return_statement,
     ast.While: while_statement,
     ast.With: with_statement,
-}
-
-
-def _function(node: Any) -> Message:
-    return say.NestedFunction(name=node.name)
-
-
-def _try(node: Any) -> Message:
-    return say.TryStatement()
-
-
-def _import(node: Any) -> Message:
-    return say.ImportInKernel()
-
-
-REFUSALS: dict[str, Callable[[Any], Message]] = {
-    "AsyncFor": lambda node: say.GeneratorKernel(what="`async for`", remedy="write `for`"),
-    "AsyncFunctionDef": _function,
-    "AsyncWith": lambda node: say.GeneratorKernel(what="`async with`", remedy="write `with T.Kernel(...)`"),
-    "ClassDef": lambda node: say.NestedClass(name=node.name),
-    "FunctionDef": _function,
-    "Global": lambda node: say.GlobalStatement(word="global"),
-    "Import": _import,
-    "ImportFrom": _import,
-    "Nonlocal": lambda node: say.GlobalStatement(word="nonlocal"),
-    "Raise": lambda node: say.RaiseStatement(),
-    "Try": _try,
-    "TryStar": _try,
-    "TypeAlias": lambda node: say.UnsupportedSyntax(what="a type alias in a kernel", remedy="define it outside"),
 }
 
 
