@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import subprocess
 import sys
@@ -211,3 +212,13 @@ def test_cells_before_bind_names(cell: str, codes: list[str]) -> None:
     checker.skip(cell.split("\n"))
     text = KERNEL.format(before="", body="        A[0] = missing")
     assert [d.code for d in checker.check(Text(text))] == codes
+
+
+def test_the_factories_of_the_suite_and_the_cells_of_the_benchmarks_are_clean() -> None:
+    factories = (TESTS / "kernels" / "factories.py").read_text(encoding="utf-8").replace("(T, ", "(")
+    assert factories.count("@T.prim_func") > 3
+    assert told_of(factories) == []
+    cells = ast.parse((TESTS / "benchmarks" / "cells.py").read_text(encoding="utf-8"))
+    texts_of_cells = [part.value for part in ast.walk(cells) if isinstance(part, ast.Constant)]
+    kernels = [text for text in texts_of_cells if isinstance(text, str) and "T.prim_func" in text]
+    assert kernels and [told_of(f"items = ()\n{text}") for text in kernels] == [[]] * len(kernels)
