@@ -610,3 +610,44 @@ def test_print_in_the_body_shows_once(capsys: pytest.CaptureFixture[str]) -> Non
     add = eager(ADD.replace("    C = T.empty", "    print('N is', N)\n    C = T.empty"), "add")
     add(numbers(12), numbers(12))
     assert capsys.readouterr().out == "N is 12\n"
+
+
+def test_an_eager_kernel_is_bound_to_a_target_before_its_arguments_are_known() -> None:
+    add = eager(ADD, "add")
+    a = np.arange(70, dtype=np.float32)
+    add(a, a)
+    bound = add.compile(target="sim", arch="sm_80")
+    assert bound.kernels == ()
+    assert bound.findings == ()
+    np.testing.assert_array_equal(bound(a, a), 2 * a)
+    assert str(bound.kernel.target.arch) == "sm_80"
+    assert len(add.kernels) == 1
+
+
+def test_what_a_kernel_shows_is_shown_of_the_one_compiled_last() -> None:
+    add = eager(ADD, "add")
+    with pytest.raises(AttributeError, match="stages"):
+        _ = add.stages
+    a = np.arange(70, dtype=np.float32)
+    add(a, a)
+    assert [stage.name for stage in add.stages] == [stage.name for stage in add.kernel.stages]
+    assert add.findings == ()
+    assert add.script() == add.kernel.script()
+
+
+def test_a_parameter_called_target_stays_a_parameter() -> None:
+    scaled = eager(
+        """
+@jit
+def scaled(A, target: int = 2):
+    A: T.Tensor((32,), "int32")
+    with T.Kernel(1, threads=32):
+        for i in T.Parallel(32):
+            A[i] = A[i] * target
+""",
+        "scaled",
+    )
+    kernel = scaled.compile(target=5)
+    a = np.ones(32, np.int32)
+    kernel(a)
+    assert a[0] == 5

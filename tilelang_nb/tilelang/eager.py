@@ -7,6 +7,7 @@ reads from outside (`frontend.surroundings`); one is kept for each set of them.
 
 from __future__ import annotations
 
+import copy
 import difflib
 import functools
 from collections.abc import Callable, Mapping
@@ -30,6 +31,23 @@ from ..source.diagnostic import Diagnostic, Message, Refusal
 from ..source.text import Span
 from .jit_function import JitFunction, compile
 
+# What an eager kernel shows of the kernel compiled last.
+INSPECTED = frozenset(
+    [
+        "findings",
+        "counters",
+        "printed",
+        "stages",
+        "unroll",
+        "script",
+        "cuda_source",
+        "ptx",
+        "sass",
+        "resources",
+        "inspect",
+    ]
+    + ["to_html", "program", "parameters", "diagnostics"]
+)
 UNKEYED = object()  # the key of arguments that cannot be compared
 
 
@@ -54,6 +72,7 @@ class EagerFunction(JitFunction):
     def __init__(self, func: Callable[..., Any], *, target: Any = None, pass_configs: Mapping[Any, Any] | None = None):
         super().__init__(func, target=target, pass_configs=pass_configs)
         self.kernel: Kernel | None = None
+        self.arch: str | None = None
         self._compiled: dict[Any, Compiled] = {}
         self._outlines: dict[Any, eager.Outline] = {}
         self._kernels_made: list[Kernel] = []
@@ -91,12 +110,31 @@ class EagerFunction(JitFunction):
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
 
-    def compile(self, *args: Any, **kwargs: Any) -> Kernel:
+    def compile(self, *args: Any, **kwargs: Any) -> Any:
         """The kernel for these arguments.
 
-        Tensors may be left out, or given as `T.Tensor(shape, dtype)`; sizes of `T.const` may be given by name.
+        Tensors may be left out, or given as `T.Tensor(shape, dtype)`; sizes of `T.const` may be given by name.  With
+        nothing but `target=` or `arch=`, as for `Kernel.compile`: the same eager kernel for that target.
         """
+        options = {"target", "arch"} - set(self.signature.parameters) - set(self.eager.constants)
+        if kwargs and not args and set(kwargs) <= options:
+            return self._on(**kwargs)
         return self._for(*self._arguments(args, kwargs, launch=False)).kernel
+
+    def _on(self, target: Any = None, arch: str | None = None) -> EagerFunction:
+        other = copy.copy(self)
+        other.target, other.arch = target or self.target, arch or self.arch
+        other.kernel, other._compiled, other._kernels_made = None, {}, []
+        return other
+
+    def __getattr__(self, name: str) -> Any:
+        """What a kernel shows is shown of the kernel compiled last."""
+        kernel = self.__dict__.get("kernel")
+        if name in INSPECTED and kernel is not None:
+            return getattr(kernel, name)
+        if name == "findings":
+            return ()
+        raise AttributeError(f"{type(self).__name__} has no attribute {name}")
 
     def get_tir(self, *args: Any, **kwargs: Any) -> Any:
         """The tile program for these arguments, as a TIR function."""
@@ -211,6 +249,8 @@ class EagerFunction(JitFunction):
         )
         made = factory(self.func.__name__, built.program, diagnostics)
         kernel = compile(made, target=self.target, pass_configs=self.pass_configs)
+        if self.arch is not None:
+            kernel = kernel.compile(arch=self.arch)
         self._kernels_made.append(kernel)
         return Compiled(kernel, built.collection)
 
