@@ -8,7 +8,7 @@ def k(o: T.Tensor((8,), "float32"), n: T.int32):
     with T.Kernel(1, threads=1):
         x = T.alloc_local((4,), "float32")
         y = T.alloc_local((4,), "float32")
-        for i in range(n):
+        for _ in range(n):
             x, y = y, x
             x[0] = 1.0
         p = T.alloc_local((4,), "float32")
