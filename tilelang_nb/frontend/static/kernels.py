@@ -182,7 +182,8 @@ def _shape(annotation: ast.Call | ast.Subscript, outside: Outside) -> tuple[str,
     """The extents of `T.Tensor(shape, dtype)` or `T.Tensor[shape, dtype]`; None where the rank is not known."""
     if isinstance(annotation, ast.Call):
         given = [keyword.value for keyword in annotation.keywords if keyword.arg == "shape"]
-        shape = (annotation.args or given or [None])[0]
+        found = [*annotation.args, *given]
+        shape = found[0] if found else None
     else:
         keys = annotation.slice
         shape = keys.elts[0] if isinstance(keys, ast.Tuple) and keys.elts else keys

@@ -56,9 +56,9 @@ class Names:
                 for alias in node.names:
                     self._import_from(node, alias, imported)
         for name in bound_names(*nodes):
-            path = imported.get(name)
-            before = self.paths.get(name, path) if name in self.bound else path
-            self.paths[name] = path if path == before else None
+            made = imported.get(name)
+            before = self.paths.get(name, made) if name in self.bound else made
+            self.paths[name] = made if made == before else None
             self.numbers[name] = None
             self.bound[name] = None
         seen: dict[str, int] = {}

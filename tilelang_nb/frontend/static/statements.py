@@ -63,7 +63,8 @@ class Statements:
         self.found: dict[object, Diagnostic] = {}
         self.loops: list[Loop] = []
         self.depth = 0
-        self.unsure = 0
+        self.unsure = 0  # above 0 in a block of a refused statement
+        self.reached: set[int] = set()  # blocks of the statement at hand, by id, that were walked
 
     def report(self, refusal: Refusal, node: ast.AST) -> None:
         """Add a mistake; what was said at this place is not said again."""
@@ -84,8 +85,7 @@ class Statements:
 
     def statement(self, node: ast.stmt) -> Left:
         """One statement; what a refused one would have bound is silent afterwards."""
-        self.reached: set[int]
-        outside, loops, depth = getattr(self, "reached", set()), len(self.loops), self.depth
+        outside, loops, depth = self.reached, len(self.loops), self.depth
         self.reached = set()
         try:
             refused = refusals.STATEMENTS.get(type(node).__name__)
@@ -95,7 +95,7 @@ class Statements:
             return (handler(node) if handler is not None else None) or Left.NOTHING
         except Refusal as refusal:
             self.report(refusal, node)
-        except Poisoned:
+        except (Poisoned, RecursionError):  # a text nested so deep is left to the build
             pass
         finally:
             del self.loops[loops:]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from functools import cache
+from typing import Any
 
 from ...source import catalogue as say
 from ...source.calls import CallSignature, no_such_dtype
@@ -29,7 +30,7 @@ def signature(name: str) -> CallSignature | None:
     if line is None:
         return None
     parameters: list[inspect.Parameter] = []
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    kind: Any = inspect.Parameter.POSITIONAL_OR_KEYWORD
     for word in (part.strip() for part in line[2].split(",") if part.strip()):
         if word == "*":
             kind = inspect.Parameter.KEYWORD_ONLY

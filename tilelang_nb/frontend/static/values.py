@@ -158,9 +158,9 @@ class Values:
                     self.value(part)
             finally:
                 self.overlays.pop()
-        for part in ast.walk(node):
-            if isinstance(part, ast.NamedExpr):
-                self.bind(part.target.id)
+        for inner in ast.walk(node):
+            if isinstance(inner, ast.NamedExpr):
+                self.bind(inner.target.id)
         return UNKNOWN
 
     def _ListComp(self, node: ast.ListComp | ast.SetComp) -> Known:
