@@ -23,11 +23,9 @@ from .device_loops import bound_loop, device_loop
 from .locate import exception_text, frames, line_span
 from .merge import is_parallel, merge_loop
 from .names import bound_names
+from .refusals import iterates_over_buffer, iterates_over_number, leaves_expanded_loop, leaves_loop_of_kind
 from .scopes import Scope
 from .unroll import Node, named, targets
-
-KINDS_TO_LEAVE = ("serial", "unroll", "while", "persistent")
-KINDS_TO_CONTINUE = (*KINDS_TO_LEAVE, "parallel", "grid")
 
 
 @dataclass
@@ -75,13 +73,10 @@ def _not_iterable(what: str, node: ast.expr, value: Any) -> say.NotIterable:
     """TL111 with the loop that someone who iterates over `value` means."""
     if isinstance(value, Region):
         return say.NotIterable(what=what, remedy=f"loop over its indices: `for i in range({value.shape[0]})`")
-    written = ast.unparse(node)
     if isinstance(value, Buffer) and isinstance(node, ast.Name):
-        remedy = f"loop over its indices, `for i in range({written}.shape[0])`, and read `{written}[i]`"
-        element = written if len(value.shape) == 1 else ""
-        return say.NotIterable(what=what, remedy=remedy, extent=f"{written}.shape[0]", element=element)
+        return iterates_over_buffer(what, node, len(value.shape))
     if isinstance(value, Value) and is_integer(value.dtype) or type(value) is int:
-        return say.NotIterable(what=what, remedy=f"write `range({written})`", extent=written)
+        return iterates_over_number(what, node)
     return say.NotIterable(what=what, remedy="iterate over `range(n)`, or over a list")
 
 
@@ -218,15 +213,11 @@ def leave(walker: Any, node: ast.Break | ast.Continue) -> None:
         return
     if loop.kind == "compile-time":
         if walker.scope is not loop.scope:
-            line = loop.node.lineno
-            place = line_span(walker.frame.text, line)
-            note = Note(f"the loop on line {line} is expanded while building", place)
-            raise Refusal(say.RuntimeBreakOfCompileTimeLoop(word=word, line=str(line)), node, notes=[note])
+            raise leaves_expanded_loop(word, node, loop.node, walker.frame.text)
         raise Leave(node)
-    if loop.kind not in (KINDS_TO_LEAVE if word == "break" else KINDS_TO_CONTINUE):
-        names = {"parallel": "`T.Parallel`", "pipelined": "`T.Pipelined`", "vectorized": "`T.vectorized`"}
-        names["grid"] = "`T.grid`"  # nested loops, of which `break` would leave the innermost only
-        raise Refusal(say.BreakNotAllowed(word=word, kind=names.get(loop.kind, loop.kind)), node)
+    refused = leaves_loop_of_kind(word, node, loop.kind)
+    if refused is not None:
+        raise refused
     loop.left = loop.left or word == "break"
     scope = walker.scope
     while True:
