@@ -18,6 +18,8 @@ def k(
         f = T.alloc_fragment((2**31,), "float32")  #! TL004
         x = T.alloc_local((2**20, 2**20), "float32")  #! TL004
         w = T.alloc_global((10**5000,), "float32")  #! TL004
+        z = T.alloc_local((2**17 + 1,), "float32")  #! TL004
+        z = T.alloc_local((2**17,), "float32")
         z = T.alloc_shared((0,), "float32")  #! TL004
         y = T.alloc_fragment((4.0,), "float32")  #! TL004
         r = T.reshape(A, (2**70,))  #! TL004
@@ -51,17 +53,18 @@ EXPECT = [
     ("TL004", 19),
     ("TL004", 20),
     ("TL004", 21),
-    ("TL004", 22),
     ("TL004", 23),
-    ("TL204", 24),
+    ("TL004", 24),
     ("TL004", 25),
+    ("TL204", 26),
     ("TL004", 27),
     ("TL004", 29),
     ("TL004", 31),
     ("TL004", 33),
-    ("TL208", 35),
+    ("TL004", 35),
     ("TL208", 37),
     ("TL208", 39),
+    ("TL208", 41),
 ]
 EXPECT_MESSAGE = ["an integer of 5,001 digits"]
 EXPECT_HELP = ["it has to be below 2**31", "it has to be below 2**63"]

@@ -41,6 +41,7 @@ _SCOPES = {
 REDUCER_OPERATIONS = ("sum", "max", "min", "bitand", "bitor", "bitxor")
 
 
+LOCAL_BYTES = 512 * 1024  # of each thread: CUDA's limit
 LARGEST_TILE = 2**31 - 1  # elements: what lies in a tile is counted with int32
 
 
@@ -62,9 +63,13 @@ def _allocate(called: str, shape: Any, dtype: Any, scope: Any, default: str) -> 
         if isinstance(scope, str) and scope.startswith("shared.tmem"):
             unavailable("tensor memory needs sm_100", "accumulate in a fragment: `T.alloc_fragment`")
         bad_argument(f"`{called}` has no scope {described(scope)}", f"use one of {near}")
-    sizes = tile_shape(shape, called)
+    sizes, element = tile_shape(shape, called), storable(dtype, tile=True)
+    needed = math.prod(sizes) * element.itemsize
+    if _SCOPES[scope] == LOCAL and needed > LOCAL_BYTES:
+        problem = f"`{called}` takes {needed:,} bytes for every thread; a thread has {LOCAL_BYTES:,}"
+        bad_argument(problem, "use a tile that the block shares, or `T.alloc_global`")
     found = builder()
-    return found.allocate(found.hint or default, sizes, str(storable(dtype, tile=True)), _SCOPES[scope])
+    return found.allocate(found.hint or default, sizes, str(element), _SCOPES[scope])
 
 
 @checked_call
