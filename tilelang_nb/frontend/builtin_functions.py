@@ -20,6 +20,7 @@ from ..source import catalogue as say
 from ..source.diagnostic import Message, Refusal
 from ..source.wording import with_article
 from .describing_text import describing, device_values
+from .refusals import length_of
 
 
 def device_range(*bounds: Any, **keywords: Any) -> Any:
@@ -121,11 +122,8 @@ def _text_of(function: Any) -> Callable[..., Any]:
 
 
 def _length_message(value: Any) -> Message:
-    if isinstance(value, Buffer):
-        return say.LenOfBuffer(what=described(value), remedy=f"`{value.name}.shape[0]`", shaped="yes")
-    if isinstance(value, Region):
-        return say.LenOfBuffer(what=described(value), remedy="`region.shape[0]`", shaped="yes")
-    return say.LenOfBuffer(what=described(value), remedy="`buffer.shape[dim]`")
+    shaped = value.name if isinstance(value, Buffer) else "region" if isinstance(value, Region) else ""
+    return length_of(described(value), shaped)
 
 
 def _consuming(function: Any, items_of: Callable[[Any], Any]) -> Callable[..., Any]:

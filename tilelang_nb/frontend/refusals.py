@@ -130,3 +130,10 @@ def returns_value(node: ast.Return) -> Refusal:
 def missing_annotation(name: str, problem: str) -> say.MissingAnnotation:
     """TL207 with an annotation to write."""
     return say.MissingAnnotation(problem=problem, example=f'{name}: T.Tensor((M, N), "float16")')
+
+
+def length_of(what: str, shaped: str = "") -> say.LenOfBuffer:
+    """TL107 with the extent to read.  shaped: what has a shape."""
+    if shaped:
+        return say.LenOfBuffer(what=what, remedy=f"`{shaped}.shape[0]`", shaped="yes")
+    return say.LenOfBuffer(what=what, remedy="`buffer.shape[dim]`")

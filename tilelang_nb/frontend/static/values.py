@@ -14,6 +14,7 @@ from ...source import catalogue as say
 from ...source.calls import unknown_operation, wrong_rank
 from ...source.diagnostic import Message, Poisoned, Refusal
 from ..names import undefined
+from ..refusals import length_of
 from . import surface
 from .known import DEVICE, UNKNOWN, Device, Known, Number, Path, Tensor
 from .outside import Outside
@@ -250,9 +251,7 @@ def _is_ellipsis(node: ast.expr) -> bool:
 
 
 def _length(what: str, written: str, value: Known) -> Message:
-    if isinstance(value, Tensor):
-        return say.LenOfBuffer(what=what, remedy=f"`{written}.shape[0]`", shaped="yes")
-    return say.LenOfBuffer(what=what, remedy="`buffer.shape[dim]`")
+    return length_of(what, written if isinstance(value, Tensor) else "")
 
 
 _REFUSED: dict[str, Callable[[str, str, Known], Message]] = {
