@@ -335,3 +335,29 @@ def test_an_expression_too_long_for_python_is_located(terms: int, between: str) 
     (code, written), *rest = cell.marked()
     assert (code, rest) == ("TL005", [])
     assert written.startswith("out[0] = (n +") and written.endswith("n)")
+
+
+def test_expansions_of_a_kernel_are_limited_together() -> None:
+    fibonacci = "@T.macro\ndef fib(d):\n    if d > 1:\n        fib(d - 1)\n        fib(d - 2)\n"
+    (found,) = run_cell(kernel("fib(30)", before=fibonacci), limits=Limits(turns=2000)).diagnostics
+    assert found.code == "TL143"
+    body = "for u in [1] * 300:\n    for v in [1] * 300:\n        out[0] = u"
+    found = run_cell(kernel(body), limits=Limits(turns=2000, statements=10**6)).diagnostics
+    assert {diagnostic.code for diagnostic in found} == {"TL112"}
+
+
+def test_a_loop_whose_body_is_refused_again_and_again_ends_soon() -> None:
+    cell = run_cell(kernel("for v in count():\n    out[v] = missing", before="from itertools import count\n"))
+    assert [code for code, _ in cell.errors] == ["TL002"]
+
+
+@pytest.mark.parametrize("text", ["2 ** 2 ** 2 ** 2 ** 2 ** 2", "n + (1 << 10 ** 9)", "10 ** 10 ** 10"])
+def test_constants_that_no_memory_holds_are_refused(text: str) -> None:
+    cell = run_cell(kernel(f"out[0] = {text}"))
+    assert [code for code, _ in cell.errors] == ["TL144"]
+
+
+@pytest.mark.parametrize("items", ["object()", "3.5", "None", "n"])
+def test_a_comprehension_over_what_is_no_iterable_is_refused(items: str) -> None:
+    cell = run_cell(kernel(f"x = [v for v in {items}]"))
+    assert [code for code, _ in cell.errors] == ["TL111"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 from typing import Any
 
 from tvm import tirx as tir
@@ -44,6 +45,7 @@ def device_loop(walker: Any, node: ast.For, spec: DeviceLoop, loop: Any) -> None
     ranges = ((0, loop_specs.persistent_waves(spec), 1),) if persistent else spec.dims
     labels = ("wave",) if persistent else tuple(target.id for target in targets)
     plans = [walker.locate(node.iter, bounds, walker, label, r) for label, r in zip(labels, ranges)]
+    _check_elements(node, spec, plans)
     scope = walker.open("parallel" if spec.kind == "parallel" else "for", node, names)
     loop.scope = scope
     loops, values = [], []
@@ -102,6 +104,14 @@ def _targets(node: ast.For, spec: DeviceLoop) -> list[ast.Name]:
         problem = f"{len(given)} target{'s' * (len(given) != 1)} for {count} loop variable{'s' * (count != 1)}"
         raise Refusal(say.BadArgument(problem=problem, remedy=f"write {count} name{'s' * (count != 1)}"), node.target)
     return given  # type: ignore[return-value]
+
+
+def _check_elements(node: ast.For, spec: DeviceLoop, plans: list[Any]) -> None:
+    """TL004 for more elements in a `T.Parallel` than its threads can count."""
+    extents = [int(extent.value) for _, extent, _, _ in plans if isinstance(extent, tir.IntImm)]
+    if spec.kind == "parallel" and math.prod(extents) >= 2**31:
+        problem = f"`T.Parallel` over {math.prod(extents):,} elements"
+        raise Refusal(say.BadArgument(problem=problem, remedy="it has to be below 2**31: use more blocks"), node.iter)
 
 
 def _annotations(spec: DeviceLoop) -> dict[str, Any]:

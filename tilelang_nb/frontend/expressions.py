@@ -132,6 +132,12 @@ class _Rewriter:
         name = "and_" if isinstance(node.op, ast.And) else "or_"
         return self.intrinsic(node, name, self.visit(node.values[0]), *[self.thunk(v) for v in node.values[1:]])
 
+    def visit_BinOp(self, node: ast.BinOp) -> Any:
+        if not isinstance(node.op, (ast.Pow, ast.LShift)):
+            return self.copy(node)
+        operator = self.constant(node, BINARY_OPERATORS[type(node.op)])
+        return self.intrinsic(node, "grown", operator, self.visit(node.left), self.visit(node.right))
+
     def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
         if isinstance(node.op, ast.Not):
             return self.intrinsic(node, "not_", self.visit(node.operand))

@@ -32,6 +32,9 @@ PYTHON = {
 }
 
 
+FINITE = (list, tuple, dict, set, frozenset, str, bytes, bytearray, range)
+
+
 class Intrinsics:
     """One per walk of a kernel; `walker` gives frames, scopes and the builder."""
 
@@ -77,10 +80,16 @@ class Intrinsics:
         return self.bounded(iterable)
 
     def bounded(self, iterable: Any) -> Any:
-        """An iterator with the limit on items put on it; a device value is refused; anything else as it is."""
+        """An iterable of the user with the limit on items put on it; a device loop is refused; what certainly ends, or
+        is no iterable, as it is.
+        """
         if isinstance(iterable, DeviceLoop):
             raise Refusal(say.RuntimeComprehensionBound())
-        if is_device(iterable) or not hasattr(iterable, "__next__"):
+        kind = type(iterable)
+        iterator = hasattr(kind, "__next__")
+        if is_device(iterable) or not iterator and (kind in FINITE or kind.__module__ == "numpy"):
+            return iterable
+        if not iterator and not hasattr(kind, "__iter__") and not hasattr(kind, "__getitem__"):
             return iterable
         check_used_up(self.walker, iterable)
         return self._limited(self.walker.replayed(iterable))
@@ -91,6 +100,15 @@ class Intrinsics:
             if number_of_item >= limit:
                 raise Refusal(say.EndlessIterable(limit=f"{limit:,}"))
             yield item
+
+    def grown(self, op: str, left: Any, right: Any) -> Any:
+        """`**` and `<<`: of Python integers a short text may ask for more digits than memory holds."""
+        if type(left) is int and type(right) is int and right > 0 and abs(left) > (op == "**"):
+            bits = left.bit_length() * right if op == "**" else left.bit_length() + right
+            if bits > self.walker.limits.bits:
+                exception = f"OverflowError: an integer of more than {self.walker.limits.bits:,} bits"
+                raise Refusal(say.ExceptionWhileBuilding(exception=exception, remedy="use a smaller exponent or shift"))
+        return left**right if op == "**" else left << right
 
     # -- logic -----------------------------------------------------------------------------------------------------
     def guarded(self, thunk: Callable[[], Any]) -> Any:
@@ -216,7 +234,7 @@ class Intrinsics:
                 raise Refusal(say.RuntimeIndexIntoPythonObject(what="a string"))
             found = self.any_of(left == item for item in self.bounded(right))
         else:
-            found = left in (self.bounded(right) if hasattr(right, "__next__") else right)
+            found = left in (right if hasattr(type(right), "__contains__") else self.bounded(right))
         return found if op == "in" else self.not_(found)
 
     # -- names and comprehensions ----------------------------------------------------------------------------------
@@ -245,13 +263,14 @@ class Intrinsics:
             raise Refusal(say.RuntimeComprehensionBound())
         if is_device(iterable) or isinstance(iterable, (int, float)):
             raise Refusal(say.NotIterable(what=described(iterable), remedy="iterate over `range(n)`"))
+        if not hasattr(type(iterable), "__iter__") and not hasattr(type(iterable), "__getitem__"):
+            raise Refusal(say.NotIterable(what=described(iterable), remedy="iterate over a list or a tuple"))
         walker = self.walker
         check_used_up(walker, iterable)
         statement = walker.statement
         return walker.record.comprehension(
             walker.replayed(iterable),
             Clause(line, target, first),
-            walker.limits,
             warn=lambda message: walker.report(Refusal(message), statement),
         )
 

@@ -94,7 +94,7 @@ def _expand_items(walker: Any, node: ast.For, record: Node, iterable: Any) -> No
     loop = Loop("compile-time", node, walker.scope)
     walker.loops.append(loop)
     builder, frame, names = walker.builder, walker.frame, targets(node.target)
-    outside, limit = frame.turns, walker.limits.items
+    outside, limit, failures = frame.turns, walker.limits.items, walker.record.failures
     walker.locate(node.iter, check_used_up, walker, iterable)
     items = walker.locate(node.iter, iter, walker.replayed(iterable))
     del iterable
@@ -118,7 +118,7 @@ def _expand_items(walker: Any, node: ast.For, record: Node, iterable: Any) -> No
                     return
             finally:
                 walker.record.end(turn)
-            if walker.scope.terminated:
+            if walker.scope.terminated or walker.record.failures - failures >= walker.limits.failures:
                 return
             number += 1
     finally:

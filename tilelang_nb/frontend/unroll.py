@@ -75,18 +75,28 @@ class Clause(NamedTuple):
 class Record:
     """The tree while it grows: `stack` holds the turns at work, innermost last."""
 
-    def __init__(self, line: int, label: str, builder: Any):
-        self.builder = builder
+    def __init__(self, line: int, label: str, builder: Any, limits: Limits):
+        self.builder, self.limits = builder, limits
+        self.turns = 0
+        self.endless = False  # a macro that calls itself for ever was refused
         self.root = Node("kernel", line, label, line, [Turn("")])
         self.stack = [self.root.iterations[0]]
         self.warned = -1  # how many statements there were when TL142 was said last
+        self.failures = 0  # statements that were refused
 
     def enter(self, node: Node) -> Node:
         self.stack[-1].children.append(node)
         return node
 
     def turn(self, node: Node, item: Any, bound: dict[str, Any]) -> Turn:
-        """Begin a turn: what is emitted and entered until `end` belongs to it."""
+        """Begin a turn: what is emitted and entered until `end` belongs to it.  TL112 and TL143: there are too many."""
+        self.turns += 1
+        if self.turns > self.limits.turns:
+            limit = f"{self.limits.turns:,}"
+            if node.kind == "macro":
+                self.endless = True
+                raise Refusal(say.MacroRecursionLimit(name=node.label, limit=limit))
+            raise Refusal(say.EndlessIterable(limit=limit))
         turn = Turn(_recorded(item), [], self.builder.count, -1, bound)
         node.iterations.append(turn)
         self.stack.append(turn)
@@ -106,7 +116,8 @@ class Record:
                 return
 
     def back_to(self, turn: Turn) -> None:
-        """End the turns within one, which failed."""
+        """A statement of a turn failed: end the turns within."""
+        self.failures += 1
         while self.stack[-1] is not turn and len(self.stack) > 1:
             self.end(self.stack[-1])
 
@@ -128,7 +139,7 @@ class Record:
             remedy=_device_loop(node),
         )
 
-    def comprehension(self, iterable: Iterable[Any], clause: Clause, limits: Limits, warn: Warn) -> Iterator[Any]:
+    def comprehension(self, iterable: Iterable[Any], clause: Clause, warn: Warn) -> Iterator[Any]:
         """The items of a comprehension or generator, each recorded as it is taken; its turn lasts to the next one.
 
         warn: reports TL142 at the statement that holds it.
@@ -137,8 +148,8 @@ class Record:
         node = self.enter(Node("comprehension", clause.line))
         builder = self.builder
         for number, item in enumerate(iterable):
-            if number >= limits.items:
-                raise Refusal(say.EndlessIterable(limit=f"{limits.items:,}"))
+            if number >= self.limits.items:
+                raise Refusal(say.EndlessIterable(limit=f"{self.limits.items:,}"))
             span = builder.span
             turn = self.turn(node, item, named(clause.target, item))
             turn.outer = outer
@@ -149,7 +160,7 @@ class Record:
                 self.end(turn)
                 if builder.span is own:
                     builder.span = span
-        message = self.large(node, limits.statements)
+        message = self.large(node, self.limits.statements)
         if message is not None:
             warn(message)
 

@@ -52,7 +52,7 @@ class Walker(Bindings):
         self.scope = Scope("kernel", definition.node, None)
         self.builder = Builder(definition.text, self.scope, self.warn)
         self.builder.inline = self.inline
-        self.record = Record(definition.node.lineno, definition.node.name, self.builder)
+        self.record = Record(definition.node.lineno, definition.node.name, self.builder, limits)
         self.intrinsics = Intrinsics(self)
         self.loops: list[Any] = []
         self.calls: list[tuple[Text, ast.AST]] = []
@@ -279,9 +279,11 @@ class Walker(Bindings):
     def inline(self, macro: Macro, args: tuple[Any, ...], kwargs: dict[str, Any], names: Any) -> Any:
         """Inline a macro at its call: its own frame, the caller's scope, messages with the chain of call lines."""
         if len(self.calls) >= self.limits.macro_depth:
+            self.record.endless = True
             raise Refusal(say.MacroRecursionLimit(name=macro.__name__, limit=str(self.limits.macro_depth)))
         definition = macro.definition
-        if self.unsure and self.is_inside(definition):  # what ends the recursion may be what was refused
+        # What ends the recursion may be what was refused; and one that has no end was refused once.
+        if (self.unsure or self.record.endless) and self.is_inside(definition):
             raise Poisoned
         arguments = macro.arguments(args, kwargs)
         if macro.references:
