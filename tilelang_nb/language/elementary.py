@@ -159,7 +159,7 @@ def fabs(x: Any, span: Any = None) -> Any:
     if not isinstance(value, Value):
         return abs(double(value))
     expr, dtype = as_float(value)
-    return derived(tir.abs(expr), dtype, value)
+    return derived(tir.abs(expr), dtype, value, times=3)
 
 
 @_named("pow")

@@ -86,11 +86,11 @@ class Value(KnownAtLaunch):
     bound before the next effect.  origin: (buffer, index) of an element that was loaded as it stands.
     """
 
-    __slots__ = ("__weakref__", "depth", "dtype", "expr", "origin", "reads", "scope")
+    __slots__ = ("__weakref__", "depth", "dtype", "expr", "origin", "reads", "scope", "size")
 
     def __init__(self, expr: Any, dtype: str, scope: Any = None, reads: bool = False, origin: Any = None):
         self.expr, self.dtype, self.scope, self.reads, self.origin = expr, dtype, scope, reads, origin
-        self.depth = 0
+        self.depth, self.size = 0, 1
         if reads:
             _BUILDERS.get()[-1].pending.append(weakref.ref(self))
 
@@ -132,7 +132,7 @@ class Value(KnownAtLaunch):
             return +self
         if self.dtype.startswith("float8"):  # TVM has no absolute value of these
             return abs(self.astype("float32")).astype(self.dtype)
-        return derived(tir.abs(self.use()), self.dtype, self)
+        return derived(tir.abs(self.use()), self.dtype, self, times=3)  # of integers: `x if x >= 0 else -x`
 
     def __round__(self, digits: int | None = None) -> Value:
         if digits:
@@ -155,23 +155,23 @@ class Value(KnownAtLaunch):
         return derived(cast(self.use(), self.dtype, dtype), dtype, self)
 
 
-DEEPEST = 100  # an expression deeper than this is bound to a variable: compilers recurse over expressions
+DEEPEST, BIGGEST = 100, 500  # beyond these an expression is bound to a variable: compilers recurse over its tree
 
 
-def derived(expr: Any, dtype: str, *sources: Any) -> Value:
-    """A value computed from others: it lives as long as the innermost of them."""
-    scope, reads, depth = None, False, 0
+def derived(expr: Any, dtype: str, *sources: Any, times: int = 1) -> Value:
+    """A value computed from others, each so many times part of it: it lives as long as the innermost of them."""
+    scope, reads, depth, size = None, False, 0, 1
     for source in sources:
         if isinstance(source, Value):
-            reads = reads or source.reads
-            depth = max(depth, source.depth)
+            reads, depth = reads or source.reads, max(depth, source.depth)
+            size += times * source.size
             if source.scope is not None and (scope is None or source.scope.depth > scope.depth):
                 scope = source.scope
     value = Value(expr, dtype, scope, reads)
-    value.depth = depth + 1
-    if depth >= DEEPEST and _BUILDERS.get():
+    if (depth >= DEEPEST or size > BIGGEST) and _BUILDERS.get():
         _BUILDERS.get()[-1].keep(value)
-        value.depth = 0
+    else:
+        value.depth, value.size = depth + 1, size
     return value
 
 
@@ -204,7 +204,7 @@ def arithmetic(op: str, left: Any, right: Any) -> Any:
     if dtype == "bool" and op not in "&|^":
         x, y, dtype = cast(x, "bool", "int32"), cast(y, "bool", "int32"), "int32"
     check_right(op, right, dtype)
-    return derived(_node(op, x, y, dtype, right), dtype, left, right)
+    return derived(_node(op, x, y, dtype, right), dtype, left, right, times=_SMALL_POWER if op == "**" else 1)
 
 
 def _node(op: str, x: Any, y: Any, dtype: str, right: Any) -> Any:

@@ -30,10 +30,12 @@ from .rewrite import (
     dtype_of,
     loads,
     loop,
+    manageable,
     map_children,
     nothing,
     scope,
     sequence,
+    variables,
     with_body,
 )
 from .vector_loops import hoisted
@@ -115,7 +117,11 @@ class _Guards:
         if self._from_memory(node.value):
             self.data.add(node.var)
         else:
-            self.bound[node.var] = self._expanded(node.value)
+            value = self._expanded(node.value)
+            if manageable(value):
+                self.bound[node.var] = value
+            elif any(var in self.moving for var in variables(node.value)):
+                self.moving.add(node.var)  # nothing is known of it but that it differs from turn to turn
         condition = self._addressed(node.value)
         if condition is not None:
             with self.analyzer.constraint_scope(condition):
@@ -155,7 +161,8 @@ class _Guards:
         """The condition as a fact, where it is a fact about variables (what memory holds may change)."""
         if self._from_memory(condition):
             return ExitStack()
-        return self.analyzer.constraint_scope(self._expanded(condition))
+        condition = self._expanded(condition)
+        return self.analyzer.constraint_scope(condition) if manageable(condition) else ExitStack()
 
     # ---- expressions ----
 
@@ -206,15 +213,19 @@ class _Guards:
                 if number < 0 or (limit is not None and number >= limit):
                     conditions.append(tir.const(False, "bool"))
                 continue
-            index = self._expanded(index)
+            expanded = self._expanded(index)
+            index = expanded if manageable(expanded) else index
             if not self._is_arithmetic(index):
+                continue
+            if not manageable(index):
+                conditions += [tir.GE(index, tir.const(0, dtype_of(index))), tir.LT(*_same_type(index, extent))]
                 continue
             bounds = self.analyzer.const_int_bound(index)
             if bounds.min_value < 0 and not self.analyzer.can_prove(index >= 0):
                 conditions.append(tir.GE(index, tir.const(0, dtype_of(index))))
             if (limit is None or bounds.max_value >= limit) and not self.analyzer.can_prove(index < extent):
                 conditions.append(tir.LT(*_same_type(index, extent)))
-        return _all([fold_condition(condition, self.analyzer) for condition in conditions])
+        return _all([fold_condition(one, self.analyzer) if manageable(one) else one for one in conditions])
 
     def _is_arithmetic(self, index: Any) -> bool:
         """Plain arithmetic over variables, with a loop, block or thread variable among them."""

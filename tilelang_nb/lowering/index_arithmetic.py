@@ -9,7 +9,7 @@ import tvm_ffi
 from tvm import tirx as tir
 from tvm.sym import Analyzer
 
-from .rewrite import Load, dtype_of, loads
+from .rewrite import Load, dtype_of, loads, manageable
 
 _LEAVES = (tir.IntImm, tvm.ir.Var)
 
@@ -24,7 +24,7 @@ def fold(expr: Any, analyzer: Analyzer) -> Any:
         return expr if inner.same_as(expr.value) else tir.Cast(dtype_of(expr), inner)
     if tvm_ffi.structural_walk(expr, ((Load, tvm.ir.Call, tir.Cast), tvm_ffi.VisitInterrupt)) is not None:
         return expr
-    return analyzer.simplify(expr)
+    return analyzer.simplify(expr) if manageable(expr) else expr
 
 
 def _folded(indices: Any, analyzer: Analyzer) -> list[Any] | None:

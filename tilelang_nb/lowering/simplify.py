@@ -16,7 +16,18 @@ from tvm.ir import Range
 
 from .context import LaunchContext
 from .index_arithmetic import fold_indices
-from .rewrite import Load, branch, constant, dtype_of, map_children, nothing, statements, substitute, with_body
+from .rewrite import (
+    Load,
+    branch,
+    constant,
+    dtype_of,
+    manageable,
+    map_children,
+    nothing,
+    statements,
+    substitute,
+    with_body,
+)
 
 
 def simplify(function: Any, launch: LaunchContext) -> Any:
@@ -74,7 +85,7 @@ class _Simplifier:
         tvm_ffi.structural_walk(
             condition, (tvm.ir.Var, lambda var: floats.append(var) if "float" in dtype_of(var) else None)
         )
-        return condition if floats else self.analyzer.simplify(condition)
+        return condition if floats or not manageable(condition) else self.analyzer.simplify(condition)
 
 
 def _jumps(body: Any) -> bool:
