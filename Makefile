@@ -11,14 +11,15 @@ export JUPYTER_PREFER_ENV_PATH := 1
 export PYTHONNOUSERSITE := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint types bench clean
+.PHONY: help demo test nightly check lint types bench clean
 
 help:
-	@echo "make demo    run the first notebook on the default device and leave it as an HTML page in demo/"
-	@echo "make test    run the tests"
-	@echo "make check   what CI runs: lint, format, types, tests"
-	@echo "make bench   measure the budgets and print ratios"
-	@echo "make clean   remove the environment and everything built"
+	@echo "make demo     run the first notebook on the default device and leave it as an HTML page in demo/"
+	@echo "make test     run the tests"
+	@echo "make nightly  run the property tests with thousands of random programs"
+	@echo "make check    what CI runs: lint, format, types, tests"
+	@echo "make bench    measure the budgets and print ratios"
+	@echo "make clean    remove the environment and everything built"
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "Python 3.10 or newer is needed: make PYTHON=python3.11 ..."; exit 1; }
@@ -41,6 +42,9 @@ demo: $(VENV)/.notebook
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 --dist worksteal -q
+
+nightly: $(VENV)/.dev
+	TILELANG_NB_TESTS=nightly $(BIN)/python -m pytest -n 2 -q tests/properties
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

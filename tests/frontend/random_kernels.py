@@ -41,10 +41,14 @@ def k(a: T.Tensor((8,), "int32"), out: T.Tensor((8,), "int32"), n: T.int32, m: T
 
 
 class RandomKernel:
-    """The body of a kernel from a seed.  unbound: how likely a name is left without a first binding."""
+    """The body of a kernel from a seed, or from the choices of another source of random numbers.
 
-    def __init__(self, seed: int, unbound: float = 0.06):
-        self.random, self.unbound = random.Random(seed), unbound
+    unbound: how likely a name is left without a first binding.
+    """
+
+    def __init__(self, source: int | random.Random, unbound: float = 0.06):
+        self.random = random.Random(source) if isinstance(source, int) else source
+        self.unbound = unbound
         self.lines: list[str] = []
         self.names = ["x", "y", "z"]
         self.loops: list[tuple[str, str]] = []
@@ -85,6 +89,16 @@ class RandomKernel:
             f"(lambda v: v + {p})({q}) % 19",
             f"int({p} > {q})",
             f"(({p} & 7) << 1 | ({q} & 3)) ^ 5",
+            f"({p} - 9) // {self.pick(-4, -1, 2, 5)}",
+            f"({p} - 9) % {self.pick(-4, -3, 2, 7)}",
+            f"({p} - {q}) // ({r} % 3 + 1)",
+            f"({p} - {q}) % ({r} % 3 - 4)",
+            f"(({p} - {q}) % 64 << ({r} & 3)) - 40",
+            f"({p} - {q}) >> ({r} & 3)",
+            f"(~{p} | {q}) % 13",
+            f"climb(clip({p}, {q}) % 9, 1)",
+            f"[v - {p} for v in (1, 4) if v > 1][0]",
+            f"sum(v * w for v in ({p}, 2) for w in (1, {q})) % 27",
         )
 
     def condition(self) -> str:

@@ -361,3 +361,9 @@ def test_constants_that_no_memory_holds_are_refused(text: str) -> None:
 def test_a_comprehension_over_what_is_no_iterable_is_refused(items: str) -> None:
     cell = run_cell(kernel(f"x = [v for v in {items}]"))
     assert [code for code, _ in cell.errors] == ["TL111"]
+
+
+def test_a_macro_that_was_refused_gives_no_value_that_could_be_refused_again() -> None:
+    before = "@T.macro\ndef climb(v, d):\n    if d == 0:\n        return v\n    return climb(v + 1, d - 1)\n"
+    cell = run_cell(kernel("for i in T.grid(2, 2):\n    out[0] = climb(n, 2)", before=before))
+    assert [code for code, _ in cell.errors] == ["TL004"]

@@ -307,7 +307,7 @@ class Walker(Bindings):
         place = (macro.__name__, self.line, statement.col_offset, caller.calls, caller.turns)  # type: ignore[attr-defined]
         self.calls.append((caller.text, statement))
         self.loops = []
-        before, result = len(self.found), None
+        failures, result = self.record.failures, None
         try:
             self.frame = self.new_frame(definition, (*caller.path, place), macro.outer)
             self.bind_parameters(definition, arguments)
@@ -319,7 +319,7 @@ class Walker(Bindings):
             self.record.end(turn)
             self.frame, self.loops, self.statement = caller, loops, statement
             self.builder.span, self.builder.hint = span, hint
-        if result is None and len(self.found) > before and self.errors:
+        if result is None and self.record.failures > failures and self.errors:
             raise Poisoned
         return result
 
