@@ -15,6 +15,7 @@ from tvm import tirx as tir
 from ..language.promotion import Kind
 from ..language.values import building
 from ..source import catalogue as say
+from ..source.collector import collector_paused
 from ..source.diagnostic import Diagnostic, Refusal
 from .control import ReturnValue
 from .definitions import Definition
@@ -87,7 +88,7 @@ def find_scalars(
         shared.restore()
         walker = Walker(definition, outer, promoted, shared, limits)
         captured = io.StringIO()
-        with building(walker.builder), contextlib.redirect_stdout(captured):
+        with building(walker.builder), contextlib.redirect_stdout(captured), collector_paused():
             walk(walker, parameters)
         grown = {**promoted, **walker.requested}
         if grown == promoted:

@@ -96,6 +96,9 @@ class _Guards:
     def _store(self, node: Any) -> Any:
         before = list(node.indices)
         condition = self._needed(node.buffer, before)
+        read = [load for part in (node.value, *before) for load in loads(part)]
+        if condition is None and all(self._needed(load.source, load.indices) is None for load in read):
+            return node
         with ExitStack() if condition is None else self.analyzer.constraint_scope(condition):
             value, indices = self.expression(node.value), [self.expression(index) for index in before]
         if not value.same_as(node.value) or any(a is not b and not a.same_as(b) for a, b in zip(indices, before)):

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 import time
 import traceback
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any
 
 import tvm
@@ -14,6 +12,7 @@ import tvm_ffi
 from tvm import tirx as tir
 
 from tilelang_nb.source import catalogue as say
+from tilelang_nb.source.collector import collector_paused
 from tilelang_nb.source.diagnostic import Diagnostic
 
 from .barriers import insert_barriers
@@ -50,7 +49,7 @@ def lower(program: Any, *, arch: str = "sm_90a", options: Mapping[str, Any] | No
     Never raises for a mistake in the kernel: those are among the diagnostics, and after an error `launches` is
     empty.  A fault of a stage is TL900.
     """
-    with _without_collections():
+    with collector_paused():
         return _lower(program, arch, dict(options or {}))
 
 
@@ -100,18 +99,6 @@ def _lower(program: Any, arch: str, options: dict[str, Any]) -> Lowered:
         shared_memory=tuple(tile for _, launch in launches for tile in launch.facts.get("shared_memory", ())),
         layouts={buffer.name: layout for _, launch in launches for buffer, layout in launch.layouts.items()},
     )
-
-
-@contextmanager
-def _without_collections() -> Iterator[None]:
-    """Hold back the cyclic garbage collector: stages make many objects that live on, and it would walk them all."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def _with_span(function: Any, span: Any) -> Any:

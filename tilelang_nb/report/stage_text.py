@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from ..lowering.printed import PrintedLine, printed_lines
+from ..source.collector import collector_paused
 from ..source.text import Span
 from .readable import readable
 
@@ -32,6 +33,7 @@ def stage_statements(module: Any, statement_spans: Sequence[Any]) -> list[int | 
     return [numbers.get(line.origin) if line.origin is not None else None for line in _lines(module)]
 
 
+@collector_paused()
 @lru_cache(maxsize=128)  # text, HTML and JSON of one cell ask for the same stages; modules never change
 def _lines(module: Any) -> tuple[PrintedLine, ...]:
     lines: list[PrintedLine] = []
