@@ -14,6 +14,7 @@ from ..source import catalogue as say
 from ..source.diagnostic import Poisoned, Refusal
 from ..source.wording import of_type
 from .bindings import CONTAINERS
+from .large_integers import OPERATORS, check_size
 from .refusals import deletes_no_name, several_targets, target_is_attribute
 
 IN_PLACE = {
@@ -125,6 +126,9 @@ def augmented(walker: Any, node: ast.AugAssign) -> None:
     operand = [walker.evaluate(node.value)]
     if isinstance(old[0], CONTAINERS):
         walker.locate(target, walker.check_change, old[0])
+    sign = OPERATORS.get(type(node.op))
+    if sign is not None:
+        walker.locate(node, check_size, sign, old[0], operand[0], walker.limits.bits)
     box = [walker.locate(node, lambda: apply(old.pop(), operand.pop()))]
     if isinstance(target, ast.Name):
         bind_target(walker, target, box, node)

@@ -32,8 +32,9 @@ from .build import finish
 from .control import ReturnValue
 from .definitions import Definition, definition_of, session_of
 from .eager_syntax import annotated_parameters, constant_names
+from .large_integers import compiled, host_names
 from .limits import Limits
-from .locate import header_span, internal_error
+from .locate import MARK, header_span, internal_error
 from .macros import parameters
 from .names import Gone, Outer, Plain, Site
 from .parameters import argument_of, parameter
@@ -150,9 +151,10 @@ def _evaluated(kind: Any, function: Any) -> Any:
         frame = frame.f_back  # type: ignore[assignment]
     if frame is not None:  # it may name variables of the defining function that no code uses
         names = {**names, **frame.f_locals}
+    names["__builtins__"] = {**function.__builtins__, **host_names(Limits().bits)}
     while isinstance(kind, str) and not isinstance(kind, Dtype):
         try:
-            kind = eval(kind, names)
+            kind = eval(compiled(kind, MARK), names)
         except Exception:
             return None
     return kind

@@ -18,6 +18,7 @@ from ..source.diagnostic import Refusal
 from .builtin_functions import table
 from .contents import check_change, check_used_up, device_scope, watched
 from .describing_text import DescribingText, describing
+from .large_integers import grown
 from .macros import Macro
 from .unroll import Clause
 from .user_code import MUTATORS, all_plain
@@ -103,12 +104,7 @@ class Intrinsics:
 
     def grown(self, op: str, left: Any, right: Any) -> Any:
         """`**` and `<<`: of Python integers a short text may ask for more digits than memory holds."""
-        if type(left) is int and type(right) is int and right > 0 and abs(left) > (op == "**"):
-            bits = left.bit_length() * right if op == "**" else left.bit_length() + right
-            if bits > self.walker.limits.bits:
-                exception = f"OverflowError: an integer of more than {self.walker.limits.bits:,} bits"
-                raise Refusal(say.ExceptionWhileBuilding(exception=exception, remedy="use a smaller exponent or shift"))
-        return left**right if op == "**" else left << right
+        return grown(op, left, right, self.walker.limits.bits)
 
     # -- logic -----------------------------------------------------------------------------------------------------
     def guarded(self, thunk: Callable[[], Any]) -> Any:

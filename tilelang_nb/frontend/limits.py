@@ -11,7 +11,8 @@ class Limits:
 
     turns: items and macro calls of a whole kernel.  statements: what one compile-time loop may make without a warning.
     failures: statements that may be refused in one compile-time loop before its other items, which would fail in the
-    same way, are left out.  bits: of an integer that `**` or `<<` makes.  macro_depth: macros inside macros.
+    same way, are left out.  bits: of an integer that `**` or `<<` makes; ten times as many in the Python around a
+    kernel.  macro_depth: macros inside macros.
     nesting: branches and loops inside one another.  loops: loops alone inside one another.  passes: builds of one
     kernel while its mutable scalars are found; every pass brings a new one, so this is a safeguard.
     """

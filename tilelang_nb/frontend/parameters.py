@@ -19,6 +19,7 @@ from ..source import catalogue as say
 from ..source.diagnostic import Poisoned, Refusal
 from ..source.text import Text
 from ..source.wording import of_type
+from .large_integers import compiled
 from .locate import MARK, exception_text, place_of
 from .macros import parameters
 from .program import Parameter
@@ -56,7 +57,7 @@ def read_parameters(
                 and not isinstance(kind, Dtype)
                 and not isinstance(argument.annotation, ast.Constant)
             ):
-                code = compile(ast.Expression(argument.annotation), MARK, "eval", dont_inherit=True)
+                code = compiled(argument.annotation, MARK)
                 kind = evaluate(code)
             while isinstance(kind, str) and not isinstance(kind, Dtype):
                 kind = evaluate(kind)

@@ -23,8 +23,9 @@ from ..source.text import Span, Text
 from .build import build_kernel
 from .definitions import SESSION, Definition, Definitions, definition_of, register_code, session_of
 from .imports import CellBuiltins, Imports, kept_builtins
+from .large_integers import bounded, compiled, host_names
 from .limits import Limits
-from .locate import exception_text, frames, instruction_place, internal_error, is_internal, line_span
+from .locate import MARK, exception_text, frames, instruction_place, internal_error, is_internal, line_span
 from .macros import Macro, parameters, references_of
 from .names import Outer, bound_names, undefined
 from .reading import compiling_mistake, future_flags, read
@@ -54,6 +55,7 @@ class Session:
         self.exception: BaseException | None = None
         self._found: dict[Any, Diagnostic] = {}
         self._running = False
+        self._may_grow = "**" in text.source or "<<" in text.source
         self._builtins: dict[str, Any] = {}
 
     # -- diagnostics -----------------------------------------------------------------------------------------------
@@ -84,7 +86,7 @@ class Session:
             return self.diagnostics
         self.definitions = Definitions(self.text, tree)
         compiler = compiler or _compiler(tree)
-        self._builtins = {**vars(builtins), SESSION: self}
+        self._builtins = {**vars(builtins), **host_names(self.limits.bits), SESSION: self}
         self._builtins["__import__"] = Imports({**self.modules, "builtins": CellBuiltins(self._builtins)})
         before = namespace.get("__builtins__", _ABSENT)
         namespace["__builtins__"] = self._builtins
@@ -163,6 +165,8 @@ class Session:
         """The code of a statement; None after a mistake that Python finds only when it compiles, which is reported."""
         tree = ast.Expression(node.value) if shown else ast.Module([node], [])  # type: ignore[attr-defined]
         try:
+            if self._may_grow:
+                tree = bounded(tree)
             code = compiler(tree, self.code_name, "eval" if shown else "exec")
         except (SyntaxError, RecursionError, MemoryError, ValueError) as error:
             self.report(compiling_mistake(error, node, self.text))
@@ -293,9 +297,11 @@ def build_function(function: Any, kernel_factory: KernelFactory, limits: Limits,
 
         def evaluate(annotation: str | types.CodeType) -> Any:
             """A postponed annotation; it may name variables of the defining function that no code uses."""
-            names = {**outer.module, "__builtins__": dict(outer.builtins), **seen, **_contents(outer.cells)}
+            known = {**outer.builtins, **host_names(limits.bits)}
+            names = {**outer.module, "__builtins__": known, **seen, **_contents(outer.cells)}
             try:
-                return eval(annotation, names)
+                code = compiled(annotation, MARK) if isinstance(annotation, str) else annotation
+                return eval(code, names)
             except NameError as error:
                 if error.name in outer.skipped:
                     raise Poisoned from None
