@@ -150,7 +150,15 @@ def node(kind: str, line: int, label: str, *turns: Any, definition_line: int = 0
 
 
 def turn(value: str, *children: Any, first: int = 0, last: int = -1) -> SimpleNamespace:
-    return SimpleNamespace(value=value, children=list(children), first_statement=first, last_statement=last)
+    names = {"k": value} if value else {}
+    return SimpleNamespace(
+        value=value,
+        names=names,
+        children=list(children),
+        first_statement=first,
+        last_statement=last,
+        intervals=((first, last),),
+    )
 
 
 @dataclass

@@ -10,7 +10,7 @@ import pytest
 
 from tilelang_nb.report import diagnostics_html, to_html, to_json, to_page, to_text
 from tilelang_nb.report.facts import changes, facts, launch_shapes
-from tilelang_nb.report.json import numbered, runs
+from tilelang_nb.report.stage_json import numbered, runs
 from tilelang_nb.source import catalogue as say
 from tilelang_nb.source.text import Span, Text
 
@@ -163,9 +163,9 @@ class TestJson:
         (kernel,) = json.loads(to_json(cell))["kernels"]
         tile = next(stage for stage in kernel["stages"] if stage["name"] == "tile")
         lines = tile["text"].split("\n")
-        covered = {first + k: source for first, count, source in tile["lines"] for k in range(count)}
+        covered = {first + k: (of, *kinds) for first, count, of, *kinds in tile["lines"] for k in range(count)}
         where = next(number for number, line in enumerate(lines, 1) if "T.copy(A[" in line)
-        assert covered[where] == [7]
+        assert covered[where] == ([7, 4], ["definition"])  # line 4 allocates what it copies to
         assert max(covered) <= len(lines)
 
     def test_equal_stages_are_given_once(self, cell):
@@ -191,11 +191,15 @@ class TestJson:
         assert (loop["kind"], loop["line"], len(loop["iterations"])) == ("for", 6, 40)
         assert loop["iterations"][3]["children"][0]["iterations"][0]["statements"] == [3, 3]
 
-    def test_a_refused_kernel_has_its_diagnostics_only(self, refused_cell):
+    def test_a_refused_kernel_shows_where_it_stopped(self, refused_cell):
         data = json.loads(to_json(refused_cell))
         broken = data["kernels"][1]
         assert data["ok"] is False and broken["ok"] is False
-        assert broken["stages"] == [] and broken["unroll"] is None and broken["span"] is None
+        assert broken["unroll"] is None and broken["span"] is None
+        states = {stage["name"]: stage["state"] for stage in broken["stages"]}
+        assert states.pop("source") == "landmark" and states.pop("tile") == "failed"
+        assert set(states.values()) == {"not_reached"} and list(states)[-1] == "thread"
+        assert broken["stages"][1]["why"] == "2 errors"
         error = next(found for found in data["diagnostics"] if found["code"] == "TL004")
         assert error["span"] == [13, 25, 13, 38]
         assert error["notes"] == [{"message": "`old` is bound here", "span": [11, 12, 11, 15]}]

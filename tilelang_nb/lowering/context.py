@@ -202,7 +202,10 @@ class SharedBuffer:
 
 @dataclass(frozen=True)
 class Lowered:
-    """What lowering gives.  With an error among the diagnostics, `launches` is empty."""
+    """What lowering gives.  With an error among the diagnostics, `launches` is empty.
+
+    failed_in: the stage at which it ended then.
+    """
 
     snapshots: tuple[Snapshot, ...]
     launches: tuple[Any, ...]
@@ -210,3 +213,4 @@ class Lowered:
     diagnostics: tuple[Diagnostic, ...]
     shared_memory: tuple[SharedBuffer, ...] = ()
     layouts: Mapping[str, Fragment] = field(default_factory=dict)
+    failed_in: str = ""

@@ -98,6 +98,7 @@ def _lower(program: Any, arch: str, options: dict[str, Any]) -> Lowered:
         diagnostics=tuple(sorted(dict.fromkeys(found), key=lambda diagnostic: diagnostic.order)),
         shared_memory=tuple(tile for _, launch in launches for tile in launch.facts.get("shared_memory", ())),
         layouts={buffer.name: layout for _, launch in launches for buffer, layout in launch.layouts.items()},
+        failed_in=stage if failed else "",
     )
 
 

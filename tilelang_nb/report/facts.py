@@ -7,18 +7,28 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..lowering.shared_memory import shared_memory_limit
 from ..source.diagnostic import Diagnostic
 from ..source.render import count
 
 
 @dataclass(frozen=True)
 class Fact:
-    """A figure of a kernel.  origin: who says so: "compiler" or "simulator"."""
+    """A figure of a kernel.
+
+    origin: who says so: "compiler", "simulator", ...  unit: of the value, where the value does not say it.  ok: is it
+    as good as it can be?  line: of the cell, that it speaks of.  used, limit: how much of what there is.
+    """
 
     name: str
     value: str
     detail: str = ""
     origin: str = "compiler"
+    unit: str = ""
+    ok: bool | None = None
+    line: int | None = None
+    used: int | None = None
+    limit: int | None = None
 
 
 @dataclass(frozen=True)
@@ -115,14 +125,37 @@ def facts(kernel: Any) -> tuple[Fact, ...]:
     if shared:
         end = max(buffer.offset + buffer.bytes for buffer in shared)
         parts = ", ".join(f"{buffer.name} {buffer.bytes:,} at {buffer.offset:,}" for buffer in shared)
-        found.append(Fact("shared memory", f"{end:,} bytes a block", parts))
+        limit = shared_memory_limit(kernel.target.arch)
+        found.append(Fact("shared memory", f"{end:,} bytes a block", parts, used=end, limit=limit))
     for space in program.workspaces:
         found.append(Fact(f"workspace {space.name}", f"{space.dtype} ({_extents(space.shape)})"))
     found.append(Fact("compiled in", f"{sum(stage.milliseconds for stage in kernel.stages):.1f} ms"))
-    return (*found, *_counted(kernel))
+    return (*found, *_executed(kernel))
 
 
-def _counted(kernel: Any) -> Iterable[Fact]:
+def counted(kernel: Any) -> Iterable[Fact]:
+    """What the simulated device counted in the launches of the last call, by line and buffer, then by operation."""
+    operations: Counter[str] = Counter()
+    for counters in kernel.counters or ():
+        for memory, unit, table in (
+            ("global", "sectors", getattr(counters, "global_sectors", ())),
+            ("shared", "wavefronts", getattr(counters, "shared_banks", ())),
+        ):
+            for row in table:
+                each = row.used / max(row.requests, 1)
+                good = row.used <= row.ideal
+                detail = f"{each:.1f} {unit} a request" + (
+                    ", the fewest possible" if good else f"; {row.ideal:,} would do"
+                )
+                name = f"{memory} {row.access}s of {row.buffer}"
+                value = f"{row.requests:,} request{'s' if row.requests != 1 else ''}"
+                yield Fact(name, value, detail, "simulator", ok=good, line=row.line)
+        operations.update(dict(getattr(counters, "operations", None) or {}))
+    for name, number in operations.most_common():
+        yield Fact(name, f"{number:,}", "executed, over all threads", "simulator")
+
+
+def _executed(kernel: Any) -> Iterable[Fact]:
     """Totals over the launches of the last call: the simulated device counts, it does not time."""
     operations: Counter[str] = Counter()
     for counters in kernel.counters or ():

@@ -33,6 +33,20 @@ def stage_statements(module: Any, statement_spans: Sequence[Any]) -> list[int | 
     return [numbers.get(line.origin) if line.origin is not None else None for line in _lines(module)]
 
 
+def stage_files(module: Any) -> list[str | None]:
+    """Per line of `stage_text`, the name of the text that its place is in; None for a line without a place."""
+    names: dict[int, str] = {}  # by span object: many lines share one
+    found: list[str | None] = []
+    for line in _lines(module):
+        if line.origin is None:
+            found.append(None)
+            continue
+        if id(line.origin) not in names:
+            names[id(line.origin)] = str(line.origin.source_name.name)
+        found.append(names[id(line.origin)])
+    return found
+
+
 @collector_paused()
 @lru_cache(maxsize=128)  # text, HTML and JSON of one cell ask for the same stages; modules never change
 def _lines(module: Any) -> tuple[PrintedLine, ...]:

@@ -60,6 +60,11 @@ class ExpansionTurn:
         return self.turn.last_statement
 
     @property
+    def intervals(self) -> tuple[tuple[int, int], ...]:
+        """First and last statement: its own, then those that a generator emitted for it later."""
+        return tuple(_intervals(self.turn))
+
+    @property
     def children(self) -> tuple[ExpansionNode, ...]:
         """The loops, comprehensions and macro calls expanded within this turn."""
         return tuple(ExpansionNode(child, self.printed) for child in self.turn.children)

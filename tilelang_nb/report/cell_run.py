@@ -1,0 +1,72 @@
+"""What a notebook knows of a run of a cell beside its compilation, and what of a run the next one is compared with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..source.text import Text
+
+
+@dataclass(frozen=True)
+class CellRun:
+    """One run of one cell.
+
+    ident: a name for its output, "" where there is none.  execution: the number of In[n].  cell: the cell as typed,
+    with the magic line, "" if unknown.  call: the expression of `--call`.  elapsed: milliseconds from the text to the
+    report.  launches: (kernel, how often) of the launches that the cell made.  previous: `remembered` of its last run.
+    """
+
+    ident: str = ""
+    execution: int | None = None
+    cell: str = ""
+    call: str | None = None
+    elapsed: float | None = None
+    launches: tuple[tuple[str, int], ...] = ()
+    previous: dict[str, Any] | None = field(default=None, repr=False)
+
+    def whole(self, text: Text) -> Text | None:
+        """The cell as typed as a text whose lines are numbered as those of its body are; None if it is not known.
+
+        A cell is typed text only where its body stands in it at the lines that the body claims to have.
+        """
+        if not self.cell:
+            return None
+        whole = Text(self.cell, text.name, 1)
+        body = [line.rstrip() for line in text.source.rstrip().split("\n")]
+        there = [line.rstrip() for line in whole.source.split("\n")[text.first_line - 1 :]]
+        return whole if there[: len(body)] == body else None
+
+    def compared_with(self, data: dict[str, Any]) -> dict[str, Any] | None:
+        """The last run, where its stages differ from those of `data`, this run's report."""
+        if self.previous is None:
+            return None
+        now = remembered(data)["kernels"]
+        kernels = {
+            name: {
+                "stages": {
+                    stage: None if now.get(name, {}).get("stages", {}).get(stage) == text else text
+                    for stage, text in kernel["stages"].items()
+                },
+                "facts": kernel["facts"],
+            }
+            for name, kernel in self.previous["kernels"].items()
+        }
+        return {**self.previous, "kernels": kernels}
+
+
+UNKNOWN_RUN = CellRun()
+
+
+def remembered(data: dict[str, Any]) -> dict[str, Any]:
+    """What of a report the next run of its cell is compared with: the cell, the text of every stage, the facts."""
+    kernels = {}
+    for kernel in data["kernels"]:
+        texts: dict[str, str] = {}
+        for stage in kernel["stages"]:
+            text = texts.get(stage.get("same_as"), stage.get("text"))
+            if text is not None:
+                texts[stage["name"]] = text
+        facts = {fact["name"]: fact["value"] for fact in kernel["facts"]}
+        kernels[kernel["name"]] = {"stages": texts, "facts": facts}
+    return {"execution": data["execution"], "cell": data["cell"] or data["source"], "kernels": kernels}

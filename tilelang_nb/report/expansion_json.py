@@ -1,0 +1,95 @@
+"""The record of compile-time expansion in the JSON report.
+
+    unroll      {id, kind, line, label, header, definition_line, names[], iterations}
+    iteration   {value, bound[], statements[first, last], also?[[first, last]], children[unroll]}
+
+Statement numbers are those of `statements` in the stages.  `bound` holds the value of each of `names`, null where the
+iteration does not bind it.  `line` is null, and so is `definition_line`, where it is a line of another cell's text.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from ..source.text import Text
+from .diagnostic_json import string
+
+WIDEST_HEADER = 160
+
+
+def unroll(root: Any, text: Text) -> dict[str, Any]:
+    """The tree from its root, the kernel.  text: what its lines are lines of."""
+    return _node(root, text, itertools.count(), True)
+
+
+def _node(node: Any, text: Text, numbers: Iterator[int], here: bool) -> dict[str, Any]:
+    """here: does the node stand in `text`, or in a macro of another one?"""
+    inside = here if node.kind != "macro" else defined_in(node, text)
+    names: dict[str, None] = {}
+    bound = []
+    for turn in node.iterations:
+        bound.append(turn.names)
+        names.update(dict.fromkeys(bound[-1]))
+    header = text.line(node.line).strip()[:WIDEST_HEADER] if here else ""
+    return {
+        "id": next(numbers),
+        "kind": node.kind,
+        "line": node.line if here else None,
+        "label": string(node.label),
+        "header": string(header or node.label),
+        "definition_line": node.definition_line if node.definition_line and inside else None,
+        "names": list(names),
+        "iterations": [
+            _iteration(turn, [_value(held, name) for name in names], text, numbers, inside)
+            for turn, held in zip(node.iterations, bound)
+        ],
+    }
+
+
+def _value(held: dict[str, str], name: str) -> str | None:
+    return string(held[name]) if name in held else None
+
+
+def _iteration(turn: Any, bound: list[str | None], text: Text, numbers: Iterator[int], here: bool) -> dict[str, Any]:
+    entry: dict[str, Any] = {
+        "value": string(turn.value),
+        "bound": bound,
+        "statements": [turn.first_statement, turn.last_statement],
+        "children": [_node(child, text, numbers, here) for child in turn.children],
+    }
+    later = [list(interval) for interval in turn.intervals[1:]]
+    return {**entry, "also": later} if later else entry
+
+
+def defined_in(macro: Any, text: Text) -> bool:
+    """Is a macro defined in this text?  Its record knows the line, not the text."""
+    line = text.line(macro.definition_line)
+    return re.search(rf"\bdef\s+{re.escape(macro.label)}\b", line) is not None
+
+
+def calls(root: Any, text: Text) -> tuple[dict[int, tuple[int, ...]], bool]:
+    """For every statement that a macro made, the lines of the calls, innermost first, as far as they are in `text`.
+
+    Also whether a macro of another text is among them.
+    """
+    found: dict[int, tuple[int, ...]] = {}
+    foreign = False
+
+    def visit(node: Any, above: tuple[int, ...], here: bool) -> None:
+        nonlocal foreign
+        inside = here
+        if node.kind == "macro":
+            inside = defined_in(node, text)
+            foreign = foreign or not inside
+            above = (node.line, *above) if here else above
+        for turn in node.iterations:
+            if node.kind == "macro":
+                found.update(dict.fromkeys(range(turn.first_statement, turn.last_statement + 1), above))
+            for child in turn.children:
+                visit(child, above, inside)
+
+    visit(root, (), True)
+    return found, foreign

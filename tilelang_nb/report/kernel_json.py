@@ -1,0 +1,95 @@
+"""A kernel in the JSON report.
+
+    kernel      {name, ok, span, line, source?, parameters, stages, default, unroll, launches[{name, grid, block}],
+                 facts, arena[{name, offset, bytes, line?}], findings, counters, printed}
+    fact        {name, value, unit, detail, origin, ok, line, used, max}
+
+`source` is there for a kernel whose text is not that of the cell: one that a factory of another cell made.  Counters
+are facts of the simulated device about the last call.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..source.text import Text
+from .diagnostic_json import diagnostic, place, string
+from .expansion_json import unroll
+from .facts import Fact, counted, facts, launch_shapes, lowered
+from .stage_json import allocations, stages
+
+# What is shown first, by what there is: what runs on the device, else the program of one thread.
+SHOWN_FIRST = ("cuda", "thread", "tile")
+
+
+def kernel(one: Any, name: str, subject: Any) -> dict[str, Any]:
+    """One kernel, under the name that the cell gives it.  subject: the compilation that it is shown with, or itself."""
+    program = lowered(one)
+    shown = stages(one)
+    reached = {stage["name"] for stage in shown if "text" in stage or "same_as" in stage}
+    lines = allocations(one)
+    data: dict[str, Any] = {
+        "name": name,
+        "ok": bool(one.ok),
+        "span": place(one.span),
+        "line": one.span.line if one.span else _line_of(one.text, one.name),
+        "parameters": [
+            {
+                "name": parameter.name,
+                "kind": parameter.kind,
+                "dtype": str(parameter.dtype),
+                "shape": [_extent(extent) for extent in parameter.shape],
+                "strides": None if parameter.strides is None else [_extent(stride) for stride in parameter.strides],
+            }
+            for parameter in one.parameters
+        ],
+        "stages": shown,
+        "default": next((stage for stage in SHOWN_FIRST if stage in reached), "source"),
+        "unroll": unroll(one.unroll, one.text) if one.program is not None else None,
+        "launches": [
+            {"name": shape.name, "grid": list(shape.grid), "block": list(shape.block)} for shape in launch_shapes(one)
+        ],
+        "facts": [fact(known) for known in facts(one)],
+        "arena": [
+            {"name": buffer.name, "offset": buffer.offset, "bytes": buffer.bytes, "line": lines.get(buffer.name)}
+            for buffer in (program.shared_memory if program else ())
+        ],
+        "findings": [diagnostic(found, one.text) for found in one.findings],
+        "counters": [fact(known) for known in counted(one)],
+        "printed": [string(line) for line in one.printed],
+    }
+    if one.text != subject.text:
+        data["source"] = {
+            "name": one.text.name,
+            "text": string(one.text.source),
+            "first_line": one.text.first_line,
+        }
+    return data
+
+
+def fact(known: Fact) -> dict[str, Any]:
+    """A figure with its origin; keys that say nothing are left out."""
+    entry = {
+        "name": known.name,
+        "value": known.value,
+        "unit": known.unit or None,
+        "detail": known.detail or None,
+        "origin": known.origin,
+        "ok": known.ok,
+        "line": known.line,
+        "used": known.used,
+        "max": known.limit,
+    }
+    return {key: value for key, value in entry.items() if value is not None}
+
+
+def _line_of(text: Text, name: str) -> int | None:
+    """The line of the `def` of a kernel that was refused."""
+    for number, line in enumerate(text.lines, text.first_line):
+        if line.lstrip().startswith((f"def {name}(", f"def {name} ")):
+            return number
+    return None
+
+
+def _extent(extent: Any) -> int | str:
+    return extent if isinstance(extent, int) else str(extent)
