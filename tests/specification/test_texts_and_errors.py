@@ -12,6 +12,7 @@ import pytest
 from specification.cells import INTERNALS, cell, compiled, refuses_cell
 
 import tilelang_nb
+from tilelang_nb.frontend.static import check_text
 from tilelang_nb.runtime import build, cache
 
 KERNEL = '@T.prim_func\ndef k(o: T.Tensor((4,), "int32")):\n    with T.Kernel(1, threads=1):\n        o[0] = 5\n'
@@ -120,6 +121,32 @@ def test_all_independent_mistakes_are_reported_in_one_go_sorted_by_line() -> Non
         ("TL202", "o[8]", "0..7"),
         ("TL107", "len(o)", "o.shape[0]"),
     )
+
+
+SEVERAL_IN_ONE = {
+    "operands": ("res[0] = nope * f[0, 1]", ["TL002 nope", "TL201 f[0, 1]"]),
+    "target": ("res[0, 1] = nope", ["TL201 res[0, 1]", "TL002 nope"]),
+    "targets": ("res[nope], out[9] = n, len(f)", ["TL002 nope", "TL202 out[9]", "TL107 len(f)"]),
+    "augmented": ("res[nope] += nix", ["TL002 nope", "TL002 nix"]),
+    "chain": ("x = y = f[0, 1] + nope", ["TL101 x = y = f[0, 1] + nope", "TL201 f[0, 1]", "TL002 nope"]),
+    "call": ("T.copy(nope, f[0, 1], foo=1)", ["TL002 nope", "TL201 f[0, 1]", "TL004 foo"]),
+    "dtype": ("s = T.alloc_shared((nope,), 'flaot32')", ["TL002 nope", "TL205 'flaot32'"]),
+    "header": ("for i in T.Parallel(nope, nix):\n    res[i] = nada", ["TL002 nope", "TL002 nix", "TL002 nada"]),
+    "behind a poisoned name": ("x = nope\nres[0] = x + f[0, 1]", ["TL002 nope", "TL201 f[0, 1]"]),
+    "the same again": ("res[0] = nope * nope", ["TL002 nope"]),
+    "what follows from it": ("res[nope] = f[nope] + [nope][0]", ["TL002 nope"]),
+    "what may be avoided": ("res[0] = (nope and nix) + (nope if n > 0 else nada)", ["TL002 nope"]),
+}
+
+
+@pytest.mark.parametrize("name", SEVERAL_IN_ONE)
+def test_a_statement_gives_each_of_its_independent_mistakes_once(name: str) -> None:
+    """8.1: In every operand that is evaluated whatever the others are; what follows from another is not said."""
+    body, expected = SEVERAL_IN_ONE[name]
+    made = tilelang_nb.compile_cell(cell(body), target="sim")
+    assert [f"{d.code} {made.text.slice(d.span)}" for d in made.diagnostics] == expected, made.to_text()
+    known = [f"{d.code} {made.text.slice(d.span)}" for d in check_text(cell(body))]
+    assert known and set(known) <= set(expected)
 
 
 def test_names_of_a_refused_statement_are_poisoned() -> None:

@@ -57,6 +57,7 @@ def _refused_launch(walker: Any, node: ast.With, mistake: Refusal | Poisoned) ->
     if isinstance(mistake, Refusal):
         walker.report(mistake, node)
     walker.complete = False
+    walker.search_operands(node, mistake)
     target = node.items[0].optional_vars
     if target is not None:
         walker.poison(target)

@@ -54,13 +54,15 @@ def walk_statement(walker: Any, node: ast.stmt) -> None:
             raise Refusal(REFUSALS[type(node).__name__](node), node)
         handler(walker, node)
         return
-    except Poisoned:
+    except Poisoned as poisoned:
         recover(walker, depth, scope, turn)
         walker.complete = False
+        walker.search_operands(node, poisoned)
     except Refusal as refusal:
         recover(walker, depth, scope, turn)
         walker.report(refusal, node)
         walker.complete = False
+        walker.search_operands(node, refusal)
     except (ReturnValue, Leave, KeyboardInterrupt):
         raise
     except RecursionError:

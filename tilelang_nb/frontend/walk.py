@@ -7,12 +7,13 @@ in `merge`.
 from __future__ import annotations
 
 import ast
+import contextlib
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
 from ..language.promotion import Kind
-from ..language.values import Value
+from ..language.values import Buffer, Region, Value
 from ..source import catalogue as say
 from ..source.diagnostic import Diagnostic, Message, Note, Poisoned, Refusal
 from ..source.text import Text
@@ -26,12 +27,13 @@ from .intrinsics import Intrinsics
 from .limits import Limits
 from .locate import header_span, internal_error, is_internal, line_span, place_of, raised, with_operands
 from .macros import Macro, parameters, reference
-from .names import INTRINSICS, Frame, Hidden, Mutable, Outer, Plain, Site
+from .names import INTRINSICS, POISON, Frame, Hidden, Mutable, Outer, Plain, Site
 from .python_state import Watch
 from .restarts import Shared
 from .scopes import Scope, ScopeKind
 from .syntax import walk_statement
 from .unreached import UNCERTAIN
+from .unreached_operands import Search
 from .unroll import Node, Record, named
 
 LOOPS = ("for", "while", "parallel")
@@ -157,6 +159,36 @@ class Walker(Bindings):
         if refusal.code != "TL133" or statement is None:
             return False
         return self.first_binders.setdefault(statement, refusal.place) is not refusal.place
+
+    def search_operands(self, node: ast.stmt, mistake: Refusal | Poisoned) -> None:
+        """Report what is wrong in the parts of a refused statement that were not evaluated."""
+        if not self.walks_launches:
+            return
+        search = Search(self.frame.text, self.evaluate_part, self.signature_of, self.is_poisoned)
+        with contextlib.suppress(RecursionError):  # of a text nested so deep one mistake is enough
+            for refusal in search.mistakes(node, mistake):
+                self.report(refusal, node)
+
+    def evaluate_part(self, node: ast.expr) -> None:
+        """An expression, or the place that a target stands for."""
+        if not isinstance(getattr(node, "ctx", None), ast.Store):
+            self.evaluate(node)
+        elif isinstance(node, ast.Subscript):
+            base, index = self.evaluate(node.value), self.evaluate(node.slice)
+            if isinstance(base, (Buffer, Region)):
+                self.locate(node, base.indices if isinstance(base, Buffer) else base.inner, index)
+
+    def signature_of(self, called: ast.expr) -> Any:
+        """The signature of an operation that is called by its name; None for other functions."""
+        if not isinstance(called, (ast.Name, ast.Attribute)):
+            return None
+        function = self.evaluate(called)
+        return getattr(function.__init__ if isinstance(function, type) else function, "call_signature", None)
+
+    def is_poisoned(self, name: str) -> bool:
+        """Whether an earlier mistake left a name without a value."""
+        skipped = name not in self.frame.local_names and name in self.frame.outer.skipped
+        return skipped or self.frame.states.get(name) is POISON
 
     def warn(self, message: Message) -> None:
         """A warning at the statement at hand."""

@@ -137,10 +137,10 @@ _NUMPY = {
 }
 
 
-def constant(value: bool | int | float, dtype: str, target: str = "the operation") -> Any:
+def constant(value: bool | int | float, dtype: str, target: str = "") -> Any:
     """A TIR constant.  Floats are rounded to the type here, so that every executor sees the same number.
 
-    target: what messages say it is for.
+    target: the buffer that it is for, "" where it is an operand.
     Raises TL135 for an integer that the type cannot hold, and for one that a float type would take for infinite.
     """
     dtype = in_ir(dtype)
@@ -155,15 +155,15 @@ def constant(value: bool | int | float, dtype: str, target: str = "the operation
     low, high = integer_range(dtype)
     if isinstance(value, float) and not math.isfinite(value):
         remedy = "use a finite number, or a float type"
-        raise Refusal(say.LossyConstant(value=str(value), target=target, dtype=dtype, remedy=remedy))
+        raise _lossy(str(value), target, dtype, remedy)
     value = int(value)
     if not low <= value <= high:
         remedy = f"use a value in {low}..{high}, or a wider type"
-        raise Refusal(say.LossyConstant(value=number_text(value), target=target, dtype=dtype, remedy=remedy))
+        raise _lossy(number_text(value), target, dtype, remedy)
     return tir.IntImm(dtype, value) if dtype == "int32" else tir.const(value, dtype)
 
 
-def double(value: bool | int | float, dtype: str = "float64", target: str = "the operation") -> float:
+def double(value: bool | int | float, dtype: str = "float64", target: str = "") -> float:
     """A number in double precision, on its way to `dtype`; TL135 for an integer beyond any float."""
     try:
         return float(value)
@@ -174,7 +174,13 @@ def double(value: bool | int | float, dtype: str = "float64", target: str = "the
 def _too_large(value: Any, target: str, dtype: str) -> Refusal:
     """TL135 for an integer that would become infinite in a float type."""
     remedy = "use a smaller number" if dtype == "float64" else "use a smaller number, or a wider float type"
-    return Refusal(say.LossyConstant(value=number_text(value), target=target, dtype=dtype, remedy=remedy))
+    return _lossy(number_text(value), target, dtype, remedy)
+
+
+def _lossy(value: str, target: str, dtype: str, remedy: str) -> Refusal:
+    """TL135 for a constant on its way into a buffer, or for one that is an operand."""
+    kind = say.LossyConstant if target else say.LossyOperand
+    return Refusal(kind(value=value, target=target, dtype=dtype, remedy=remedy))
 
 
 def cast(expr: Any, source: str, target: str) -> Any:

@@ -21,6 +21,7 @@ from tvm import tirx as tir
 from tvm.sym import Analyzer
 
 from ..source import catalogue as say
+from ..source.calls import wrong_rank
 from ..source.diagnostic import Message, Refusal
 from ..source.wording import number_text, of_type, with_article
 from .promotion import KNOWN, as_type, cast, check_right, constant, in_ir, is_float, is_integer, join_operands
@@ -324,9 +325,7 @@ class Buffer(IndexedOnly):
 
     def lacks_indices(self, given: int = 0) -> Message:
         """TL201, with so many indices given."""
-        rank = len(self.shape)
-        example = f"{self.name}[{', '.join('ijklmnop'[at % 8] for at in range(rank))}]"
-        return say.WrongNumberOfIndices(self.name, str(rank), str(self.shape), str(given), example)
+        return wrong_rank(self.name, self.shape, given)
 
     def __setitem__(self, index: Any, value: Any) -> None:
         builder().store(self, self.indices(index), value)

@@ -7,18 +7,22 @@ out, and what follows it too where it may leave the loop or the function.
 from __future__ import annotations
 
 import ast
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import IntEnum
 
 from ...source import catalogue as say
+from ...source.calls import CallSignature
 from ...source.diagnostic import Diagnostic, Poisoned, Refusal
 from ...source.text import Text
 from .. import refusals
 from ..expressions import REFUSED, compile_expression
 from ..names import bound_names
 from ..places import header_span
+from ..unreached_operands import Search
+from . import surface
 from .known import DEVICE, UNKNOWN, Device, Known, Number, Path, Tensor
+from .leaving import Left, breaks, may_leave
 from .values import Values
 
 LOOP_KINDS = {
@@ -36,14 +40,6 @@ LAUNCHES = ("Kernel", "ClusterKernel")
 MANAGERS = frozenset(("open", "memoryview"))
 # What a statement may only do where it surely runs.
 UNCERTAIN = frozenset(("TL110", "TL121"))
-
-
-class Left(IntEnum):
-    """What the end of a block has left, perhaps."""
-
-    NOTHING = 0
-    LOOP = 1
-    FUNCTION = 2
 
 
 @dataclass(frozen=True)
@@ -93,9 +89,11 @@ class Statements:
                 raise Refusal(refused(node), node)
             handler: Callable[[ast.stmt], Left | None] | None = getattr(self, f"_{type(node).__name__}", None)
             return (handler(node) if handler is not None else None) or Left.NOTHING
-        except Refusal as refusal:
-            self.report(refusal, node)
-        except (Poisoned, RecursionError):  # a text nested so deep is left to the build
+        except (Refusal, Poisoned) as mistake:
+            if isinstance(mistake, Refusal):
+                self.report(mistake, node)
+            self._operands(node, mistake)
+        except RecursionError:  # a text nested so deep is left to the build
             pass
         finally:
             del self.loops[loops:]
@@ -106,6 +104,24 @@ class Statements:
         self._below(node, reached)
         self.values.poisoned.update(bound_names(node))
         return Left.NOTHING
+
+    def _operands(self, node: ast.stmt, mistake: Refusal | Poisoned) -> None:
+        """What the refused statement did not evaluate."""
+        search = Search(self.text, self._value_or_place, self._signature, self.values.poisoned.__contains__)
+        with contextlib.suppress(RecursionError):
+            for refusal in search.mistakes(node, mistake):
+                self.report(refusal, node)
+
+    def _value_or_place(self, node: ast.expr) -> None:
+        if not isinstance(getattr(node, "ctx", None), ast.Store):
+            self.evaluate(node)
+        elif isinstance(node, ast.Subscript):
+            self.bind(node, UNKNOWN)
+
+    def _signature(self, called: ast.expr) -> CallSignature | None:
+        function = self.values.value(called) if isinstance(called, (ast.Name, ast.Attribute)) else UNKNOWN
+        operation = function.operation if isinstance(function, Path) else None
+        return surface.signature(operation) if operation is not None else None
 
     def _below(self, node: ast.stmt, reached: set[int]) -> None:
         """The blocks of a refused statement that were not reached."""
@@ -236,7 +252,7 @@ class Statements:
 
     def _skip(self, *blocks: list[ast.stmt]) -> Left:
         """Blocks of which the arguments choose one: what they may leave."""
-        return max((_may_leave(block) for block in blocks), default=Left.NOTHING)
+        return max((may_leave(block) for block in blocks), default=Left.NOTHING)
 
     def _With(self, node: ast.With) -> Left:
         if len(node.items) != 1:
@@ -254,6 +270,7 @@ class Statements:
                 self.evaluate(call)
             except Refusal as refusal:
                 self.report(refusal, node)
+                self._operands(node, refusal)
                 refused = True
             self.bind_indices(item.optional_vars)
             if refused and item.optional_vars is not None:
@@ -333,7 +350,7 @@ class Statements:
             self.enter(node.body)
             self.loops.pop()
             self.depth -= 1
-            if endless and not _breaks(node.body):
+            if endless and not breaks(node.body):
                 raise Refusal(say.EndlessWhile(), node)
         if node.orelse:
             raise Poisoned
@@ -363,38 +380,3 @@ class Statements:
         if node.value is not None:
             self.evaluate(node.value)
         return Left.FUNCTION
-
-
-def _may_leave(body: list[ast.stmt]) -> Left:
-    """What statements that may run may leave: the function, or the loop around them."""
-    found = Left.NOTHING
-    for node in body:
-        if isinstance(node, ast.Return):
-            return Left.FUNCTION
-        if isinstance(node, (ast.Break, ast.Continue)):
-            found = Left.LOOP
-        for child in ast.iter_child_nodes(node):
-            if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-                continue
-            if isinstance(child, (ast.stmt, ast.match_case, ast.ExceptHandler)):
-                inner = _may_leave([child] if isinstance(child, ast.stmt) else child.body)
-                if inner is Left.LOOP and isinstance(node, (ast.For, ast.While)) and child in node.body:
-                    continue
-                found = max(found, inner)
-    return found
-
-
-def _breaks(body: list[ast.stmt]) -> bool:
-    """Whether a `break` of the loop around these statements stands in them."""
-    pending: list[ast.AST] = list(body)
-    while pending:
-        node = pending.pop()
-        if isinstance(node, ast.Break):
-            return True
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            continue
-        if isinstance(node, (ast.For, ast.While, ast.AsyncFor)):
-            pending.extend(node.orelse)
-        else:
-            pending.extend(child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.expr))
-    return False

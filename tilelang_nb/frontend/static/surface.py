@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 from functools import cache
@@ -54,3 +55,19 @@ def dtype_mistake(given: str) -> say.NoSuchDtype | None:
     if name in ELEMENTS or (vector and vector[1] in ELEMENTS and int(vector[2]) > 1):
         return None
     return no_such_dtype(given, name, ELEMENTS)
+
+
+def call_mistake(signature: CallSignature, node: ast.Call) -> say.BadArgument | say.NoSuchDtype | None:
+    """TL004 or TL205 that the text of a call shows: the number and names of its arguments, a dtype written out."""
+    starred = any(isinstance(argument, ast.Starred) for argument in node.args)
+    if starred or any(keyword.arg is None for keyword in node.keywords):
+        return None
+    mistake = signature.mistake(len(node.args), [str(keyword.arg) for keyword in node.keywords])
+    if mistake is not None:
+        return mistake
+    arguments = dict(zip((parameter.name for parameter in signature.positional), node.args))
+    arguments |= {str(keyword.arg): keyword.value for keyword in node.keywords}
+    dtype = arguments.get("dtype")
+    if isinstance(dtype, ast.Constant) and isinstance(dtype.value, str) and signature.called != "T.call_extern":
+        return dtype_mistake(dtype.value)
+    return None

@@ -232,16 +232,7 @@ class Values:
 
     def _check_operation(self, name: str, node: ast.Call) -> None:
         signature = surface.signature(name)
-        starred = any(isinstance(argument, ast.Starred) for argument in node.args)
-        if signature is None or starred or any(keyword.arg is None for keyword in node.keywords):
-            return
-        mistake: Message | None = signature.mistake(len(node.args), [str(k.arg) for k in node.keywords])
-        if mistake is None:
-            arguments = dict(zip((p.name for p in signature.positional), node.args))
-            arguments |= {str(k.arg): k.value for k in node.keywords}
-            dtype = arguments.get("dtype")
-            if isinstance(dtype, ast.Constant) and isinstance(dtype.value, str) and name not in ("call_extern",):
-                mistake = surface.dtype_mistake(dtype.value)
+        mistake = surface.call_mistake(signature, node) if signature is not None else None
         if mistake is not None:
             raise Refusal(mistake, node)
 

@@ -23,6 +23,7 @@ __all__ = [
     "BreakNotAllowed",
     "ValueNeededWhileBuilding",
     "LossyConstant",
+    "LossyOperand",
     "IntegerTrueDivision",
     "MatrixMultiplyOperator",
     "BufferAsCondition",
@@ -237,6 +238,13 @@ class LossyConstant(Message):
     target: str
     dtype: str
     remedy: str
+
+
+@dataclass(frozen=True)
+class LossyOperand(LossyConstant):
+    """A constant does not fit the type that it is computed in; target: "", for no memory takes it."""
+
+    text = "{value} does not fit {dtype}"
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,166 @@
+"""What a refused statement still had to evaluate: expressions whose mistakes do not depend on the one that was found.
+
+Python evaluates the operands of an expression one after the other, so a failure in one says nothing of those behind
+it.  What runs only for some values (the right side of `and`, the branches of a conditional expression, bodies of
+lambdas and comprehensions) is left out: it may be there to be avoided.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ..source.calls import CallSignature
+from ..source.diagnostic import Poisoned, Refusal
+from ..source.text import Span, Text
+from .static.surface import call_mistake
+
+Operand = tuple[ast.expr, bool]  # an expression, and whether it is evaluated whatever the others are
+
+
+def operands(node: ast.AST) -> list[Operand]:
+    """The operands of an expression or simple statement in the order of their evaluation."""
+    parts = _PARTS.get(type(node))
+    found = parts(node) if parts is not None else []
+    return [part for operand in found if operand[0] is not None for part in _unwrapped(operand)]
+
+
+def _all(*nodes: Any) -> list[Operand]:
+    return [(node, True) for node in nodes]
+
+
+def _first(*nodes: Any) -> list[Operand]:
+    return [(node, at == 0) for at, node in enumerate(nodes)]
+
+
+def _unwrapped(operand: Operand) -> list[Operand]:
+    """An operand as something that can be evaluated alone: the value of `*x`, the items of a tuple, the bounds of a
+    slice.
+    """
+    node, certain = operand
+    inner: tuple[Any, ...]
+    if isinstance(node, ast.Starred):
+        inner = (node.value,)
+    elif isinstance(node, ast.Slice):
+        inner = (node.lower, node.upper, node.step)
+    elif isinstance(node, (ast.Tuple, ast.List)):
+        inner = tuple(node.elts)
+    else:
+        return [operand]
+    return [part for item in inner if item is not None for part in _unwrapped((item, certain))]
+
+
+_PARTS: dict[type[ast.AST], Callable[[Any], list[Operand]]] = {
+    ast.Assign: lambda node: _all(node.value, *node.targets),
+    ast.AugAssign: lambda node: _all(node.target, node.value),
+    ast.AnnAssign: lambda node: _all(node.value, node.target),
+    ast.Expr: lambda node: _all(node.value),
+    ast.Assert: lambda node: _all(node.test),
+    ast.Return: lambda node: _all(node.value),
+    ast.For: lambda node: _all(node.iter),
+    ast.While: lambda node: _all(node.test),
+    ast.If: lambda node: _all(node.test),
+    ast.With: lambda node: _first(*[item.context_expr for item in node.items]),
+    ast.Match: lambda node: _all(node.subject),
+    ast.BinOp: lambda node: _all(node.left, node.right),
+    ast.UnaryOp: lambda node: _all(node.operand),
+    ast.BoolOp: lambda node: _first(*node.values),
+    ast.Compare: lambda node: [*_all(node.left), *_first(*node.comparators)],
+    ast.IfExp: lambda node: _first(node.test, node.body, node.orelse),
+    ast.Call: lambda node: _all(node.func, *node.args, *[keyword.value for keyword in node.keywords]),
+    ast.Subscript: lambda node: _all(node.value, node.slice),
+    ast.Attribute: lambda node: _all(node.value),
+    ast.Set: lambda node: _all(*node.elts),
+    ast.Dict: lambda node: _all(*[part for pair in zip(node.keys, node.values) for part in pair]),
+    ast.NamedExpr: lambda node: _all(node.value),
+}
+
+
+def behind(node: ast.AST, failed: Span, text: Text) -> list[ast.expr | Call]:
+    """The operands of `node` behind the one that failed; a Call around it comes with its arguments' names."""
+    if text.span(node) == failed and not (isinstance(node, ast.Assign) and len(node.targets) > 1):
+        return []
+    found: list[ast.expr | Call] | None = None
+    for operand, certain in operands(node):
+        if found is not None:
+            if certain:
+                found.append(operand)
+        elif text.span(operand).covers(failed):
+            found = behind(operand, failed, text)
+    if found is None:
+        several = isinstance(node, ast.Assign) and text.span(node) == failed
+        return [operand for operand, _ in operands(node)] if several else []
+    if isinstance(node, ast.Call) and not text.span(node.func).covers(failed):
+        found.append(Call(node))
+    return found
+
+
+class Call:
+    """A call one of whose arguments failed: how many there are and what their names are does not depend on it."""
+
+    def __init__(self, node: ast.Call):
+        self.node = node
+
+
+def first_poisoned(node: ast.AST, is_poisoned: Callable[[str], bool]) -> ast.Name | None:
+    """The name at which the evaluation of a statement stopped in silence."""
+    if isinstance(node, ast.Name):
+        return node if isinstance(node.ctx, ast.Load) and is_poisoned(node.id) else None
+    found = (first_poisoned(operand, is_poisoned) for operand, _ in operands(node))
+    return next((name for name in found if name is not None), None)
+
+
+class Search:
+    """The further mistakes of a refused statement.
+
+    evaluate: evaluates an expression or target, raising Refusal or Poisoned.  signature: of the function of a call,
+    where it has one that can be looked up.  is_poisoned: whether a name is one that an earlier mistake left unbound.
+    """
+
+    def __init__(
+        self,
+        text: Text,
+        evaluate: Callable[[ast.expr], Any],
+        signature: Callable[[ast.expr], CallSignature | None],
+        is_poisoned: Callable[[str], bool],
+    ):
+        self.text, self.evaluate, self.signature, self.is_poisoned = text, evaluate, signature, is_poisoned
+        self._said: set[str] = set()
+
+    def mistakes(self, node: ast.stmt, mistake: Refusal | Poisoned) -> Iterator[Refusal]:
+        """Refusals of what stands behind `mistake` in the statement, each said once."""
+        pending = self._behind(node, mistake)
+        while pending:
+            operand = pending.pop(0)
+            try:
+                if isinstance(operand, Call):
+                    signature = self.signature(operand.node.func)
+                    said = call_mistake(signature, operand.node) if signature is not None else None
+                    if said is not None:
+                        raise Refusal(said, operand.node)
+                else:
+                    self.evaluate(operand)
+            except Refusal as refusal:
+                if self._is_new(refusal):
+                    yield refusal
+                pending[:0] = self._behind(operand, refusal) if isinstance(operand, ast.AST) else []
+            except Poisoned as poisoned:
+                pending[:0] = self._behind(operand, poisoned) if isinstance(operand, ast.AST) else []
+
+    def _is_new(self, refusal: Refusal) -> bool:
+        said = f"{refusal.code} {refusal}"
+        new = said not in self._said
+        self._said.add(said)
+        return new
+
+    def _behind(self, node: ast.AST, mistake: Refusal | Poisoned) -> list[ast.expr | Call]:
+        place: Any
+        if isinstance(mistake, Refusal):
+            self._is_new(mistake)
+            place = mistake.place if mistake.place is not None else node
+        else:
+            place = first_poisoned(node, self.is_poisoned)
+        if place is None:
+            return []
+        return behind(node, self.text.span(place) if isinstance(place, ast.AST) else place, self.text)
