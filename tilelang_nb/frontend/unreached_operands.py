@@ -11,10 +11,8 @@ import ast
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ..source.calls import CallSignature
-from ..source.diagnostic import Poisoned, Refusal
+from ..source.diagnostic import Message, Poisoned, Refusal
 from ..source.text import Span, Text
-from .static.surface import call_mistake
 
 Operand = tuple[ast.expr, bool]  # an expression, and whether it is evaluated whatever the others are
 
@@ -114,18 +112,18 @@ def first_poisoned(node: ast.AST, is_poisoned: Callable[[str], bool]) -> ast.Nam
 class Search:
     """The further mistakes of a refused statement.
 
-    evaluate: evaluates an expression or target, raising Refusal or Poisoned.  signature: of the function of a call,
-    where it has one that can be looked up.  is_poisoned: whether a name is one that an earlier mistake left unbound.
+    evaluate: evaluates an expression or target, raising Refusal or Poisoned.  call_mistake: what the text of a call
+    shows to be wrong for its function.  is_poisoned: whether a name is one that an earlier mistake left unbound.
     """
 
     def __init__(
         self,
         text: Text,
         evaluate: Callable[[ast.expr], Any],
-        signature: Callable[[ast.expr], CallSignature | None],
+        call_mistake: Callable[[ast.Call], Message | None],
         is_poisoned: Callable[[str], bool],
     ):
-        self.text, self.evaluate, self.signature, self.is_poisoned = text, evaluate, signature, is_poisoned
+        self.text, self.evaluate, self.call_mistake, self.is_poisoned = text, evaluate, call_mistake, is_poisoned
         self._said: set[str] = set()
 
     def mistakes(self, node: ast.stmt, mistake: Refusal | Poisoned) -> Iterator[Refusal]:
@@ -135,8 +133,7 @@ class Search:
             operand = pending.pop(0)
             try:
                 if isinstance(operand, Call):
-                    signature = self.signature(operand.node.func)
-                    said = call_mistake(signature, operand.node) if signature is not None else None
+                    said = self.call_mistake(operand.node)
                     if said is not None:
                         raise Refusal(said, operand.node)
                 else:

@@ -15,6 +15,7 @@ from typing import Any
 from ..language.promotion import Kind
 from ..language.values import Buffer, Region, Value
 from ..source import catalogue as say
+from ..source.calls import CallSignature
 from ..source.diagnostic import Diagnostic, Message, Note, Poisoned, Refusal
 from ..source.text import Text
 from .bindings import Bindings
@@ -31,6 +32,7 @@ from .names import INTRINSICS, POISON, Frame, Hidden, Mutable, Outer, Plain, Sit
 from .python_state import Watch
 from .restarts import Shared
 from .scopes import Scope, ScopeKind
+from .static.surface import call_mistake
 from .syntax import walk_statement
 from .unreached import UNCERTAIN
 from .unreached_operands import Search
@@ -164,7 +166,7 @@ class Walker(Bindings):
         """Report what is wrong in the parts of a refused statement that were not evaluated."""
         if not self.walks_launches:
             return
-        search = Search(self.frame.text, self.evaluate_part, self.signature_of, self.is_poisoned)
+        search = Search(self.frame.text, self.evaluate_part, self.call_mistake, self.is_poisoned)
         with contextlib.suppress(RecursionError):  # of a text nested so deep one mistake is enough
             for refusal in search.mistakes(node, mistake):
                 self.report(refusal, node)
@@ -178,12 +180,13 @@ class Walker(Bindings):
             if isinstance(base, (Buffer, Region)):
                 self.locate(node, base.indices if isinstance(base, Buffer) else base.inner, index)
 
-    def signature_of(self, called: ast.expr) -> Any:
-        """The signature of an operation that is called by its name; None for other functions."""
-        if not isinstance(called, (ast.Name, ast.Attribute)):
+    def call_mistake(self, node: ast.Call) -> Message | None:
+        """What the text of a call of an operation shows to be wrong with its arguments."""
+        if not isinstance(node.func, (ast.Name, ast.Attribute)):
             return None
-        function = self.evaluate(called)
-        return getattr(function.__init__ if isinstance(function, type) else function, "call_signature", None)
+        function = self.evaluate(node.func)
+        signature = getattr(function.__init__ if isinstance(function, type) else function, "call_signature", None)
+        return call_mistake(signature, node) if isinstance(signature, CallSignature) else None
 
     def is_poisoned(self, name: str) -> bool:
         """Whether an earlier mistake left a name without a value."""

@@ -12,8 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ...source import catalogue as say
-from ...source.calls import CallSignature
-from ...source.diagnostic import Diagnostic, Poisoned, Refusal
+from ...source.diagnostic import Diagnostic, Message, Poisoned, Refusal
 from ...source.text import Text
 from .. import refusals
 from ..expressions import REFUSED, compile_expression
@@ -107,7 +106,7 @@ class Statements:
 
     def _operands(self, node: ast.stmt, mistake: Refusal | Poisoned) -> None:
         """What the refused statement did not evaluate."""
-        search = Search(self.text, self._value_or_place, self._signature, self.values.poisoned.__contains__)
+        search = Search(self.text, self._value_or_place, self._call_mistake, self.values.poisoned.__contains__)
         with contextlib.suppress(RecursionError):
             for refusal in search.mistakes(node, mistake):
                 self.report(refusal, node)
@@ -118,10 +117,11 @@ class Statements:
         elif isinstance(node, ast.Subscript):
             self.bind(node, UNKNOWN)
 
-    def _signature(self, called: ast.expr) -> CallSignature | None:
-        function = self.values.value(called) if isinstance(called, (ast.Name, ast.Attribute)) else UNKNOWN
+    def _call_mistake(self, node: ast.Call) -> Message | None:
+        function = self.values.value(node.func) if isinstance(node.func, (ast.Name, ast.Attribute)) else UNKNOWN
         operation = function.operation if isinstance(function, Path) else None
-        return surface.signature(operation) if operation is not None else None
+        signature = surface.signature(operation) if operation is not None else None
+        return surface.call_mistake(signature, node) if signature is not None else None
 
     def _below(self, node: ast.stmt, reached: set[int]) -> None:
         """The blocks of a refused statement that were not reached."""
