@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import tilelang_nb.language as T
-from tilelang_nb.language.dtypes import WITHOUT_STORAGE, storable
+from tilelang_nb.language.dtypes import WITHOUT_STORAGE, dtype_of, storable
+from tilelang_nb.source.diagnostic import Refusal
 
 
 @pytest.mark.parametrize(
@@ -101,3 +102,22 @@ def test_storage_is_the_numpy_type_of_the_same_elements():
     for name in ("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "int8", "uint64", "bool", "float64"):
         assert storable(name, tile=False).as_numpy().name == name
         assert storable(name, tile=False).as_numpy().itemsize == T.dtype(name).itemsize
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (T, "a module is no dtype"),
+        (print, "a builtin_function_or_method is no dtype"),
+        ([1], "a list is no dtype"),
+        (None, "`None` is no dtype"),
+        (3.5, "`3.5` is no dtype"),
+        (7, "7 is no dtype"),
+        (range, "there is no dtype `range`"),
+        (object, "there is no dtype `object`"),
+    ],
+)
+def test_what_is_no_dtype_is_called_by_what_it_is(given: object, said: str) -> None:
+    with pytest.raises(Refusal) as raised:
+        dtype_of(given)
+    assert raised.value.message.problem == said

@@ -134,9 +134,10 @@ def _name_of(value: Any) -> str:
         name = _PYTHON[value]
     elif isinstance(value, (np.dtype, type)):
         try:
-            name = np.dtype(value).name
+            kind = np.dtype(value)
         except TypeError:
-            name = getattr(value, "__name__", str(value))
+            kind = np.dtype(object)
+        name = getattr(value, "__name__", str(value)) if kind.hasobject else kind.name
     elif isinstance(value, int):
         name = number_text(value)
     else:
@@ -149,7 +150,8 @@ def _name_of(value: Any) -> str:
         return f"{ALIASES.get(vector.group(1), vector.group(1))}x{vector.group(2)}"
     if isinstance(value, str):
         raise Refusal(no_such_dtype(value, name, [*SCALARS, *ALIASES]))
-    shown = number_text(value) if isinstance(value, int) else f"`{value!r}`"
+    shown = f"`{value}`" if isinstance(value, (float, type(None))) else of_type(value)
+    shown = number_text(value) if isinstance(value, int) else shown
     raise Refusal(
         say.NoSuchDtype(
             problem=f"there is no dtype `{name}`" if isinstance(value, type) else f"{shown} is no dtype",
