@@ -1,0 +1,128 @@
+"""CUDA C from the device module, with the place in the cell of every line.
+
+Just before printing, every statement that has a place gets a call of a marker in front; the calls are taken out of the
+text again and leave the places of the lines behind them.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import tvm
+import tvm_ffi
+from tvm import tirx as tir
+
+from .prelude import prelude_for
+
+MARK = "__line_mark"
+_MARK_LINE = re.compile(rf"\s*{MARK}\((\d+)\);")
+MARKED = (
+    tir.BufferStore,
+    tir.IfThenElse,
+    tir.For,
+    tir.While,
+    tir.Bind,
+    tir.Evaluate,
+    tir.AllocBuffer,
+    tir.DeclBuffer,
+    tir.Break,
+    tir.Continue,
+)
+# The last lines of what TVM puts in front of the kernels.
+_PRELUDE_END = "#define ushort unsigned short\n#endif\n"
+_DECLARATION = re.compile(r'extern "C" __global__ .*\);$')
+_KERNEL = re.compile(r'extern "C" __global__ .*?(\w+)\(')
+_SHARED_VALUE = re.compile(r"\w+ cse_v\d+ = ")
+_HEXADECIMAL = re.compile(r"(0x[0-9a-f]+(?:\.[0-9a-f]*)?p[+-]\d+)(f?)(?:/\*[^*]*\*/)?")
+_BRACES = ("", "{", "}", "} else {", "};")
+
+
+@dataclass(frozen=True)
+class CudaText:
+    """source: all of it.  lines: per line, the lines of the cell it comes from.  first: number of the first line (from
+    0) that is not the prelude.
+    """
+
+    source: str
+    lines: tuple[tuple[int, ...], ...]
+    first: int
+
+
+def print_cuda(device: Any, target: Any) -> CudaText:
+    """The text of all kernels of a module."""
+    spans: list[Any] = []
+    functions = {name: function.with_body(_marked(function.body, spans)) for name, function in device.functions.items()}
+    printed = tvm.get_global_func("target.build.cuda")(tvm.IRModule(functions, attrs=device.attrs), target)
+    text = printed.inspect_source()
+    text = text[text.index(_PRELUDE_END) + len(_PRELUDE_END) :]
+    lines, places = _without_marks(
+        text, spans, {str(name.name_hint): _first_line(f) for name, f in device.functions.items()}
+    )
+    prelude = prelude_for("\n".join(lines)).splitlines()
+    head = [*prelude, ""] if prelude else []
+    return CudaText("\n".join([*head, *lines]) + "\n", ((),) * len(head) + tuple(places), len(head))
+
+
+def _first_line(function: Any) -> tuple[int, ...]:
+    return (int(function.span.line),) if function.span is not None else ()
+
+
+def _without_marks(
+    text: str, spans: list[Any], kernels: dict[str, tuple[int, ...]]
+) -> tuple[list[str], list[tuple[int, ...]]]:
+    """The lines without marks, and the places of each.
+
+    A mark holds for the lines up to the next one, braces aside; what is computed once for several statements
+    (`cse_v1 = ...`) stands at the first of them.
+    """
+    lines: list[str] = []
+    places: list[tuple[int, ...]] = []
+    current: tuple[int, ...] = ()
+    waiting: list[int] = []
+    for line in text.splitlines():
+        found = _MARK_LINE.fullmatch(line)
+        if found:
+            current = (int(spans[int(found[1])].line),)
+            for number in waiting:
+                places[number] = current
+            waiting = []
+            continue
+        if _DECLARATION.match(line):
+            continue
+        bare = line.strip()
+        if not bare and (not lines or not lines[-1]):
+            continue
+        kernel = _KERNEL.match(line)
+        if kernel:
+            current = kernels.get(kernel[1], ())
+        elif not line.startswith(" "):
+            current = ()
+        elif _SHARED_VALUE.match(bare):
+            waiting.append(len(lines))
+        lines.append(_HEXADECIMAL.sub(_decimal, line.rstrip()))
+        places.append(() if bare in _BRACES else current)
+    while lines and not lines[-1]:
+        lines.pop()
+        places.pop()
+    return lines, places
+
+
+def _decimal(found: re.Match[str]) -> str:
+    """The shortest decimal that means the same number of the type."""
+    value = float.fromhex(found[1])
+    shortest = str(np.float32(value)) if found[2] and float(np.float32(value)) == value else repr(value)
+    return shortest + found[2]
+
+
+def _marked(body: Any, spans: list[Any]) -> Any:
+    def mark(node: Any) -> Any:
+        if node.span is None:
+            return node
+        spans.append(node.span)
+        call = tir.call_extern("void", MARK, tir.const(len(spans) - 1, "int32"))
+        return tir.SeqStmt([tir.Evaluate(call), node])
+
+    return tvm_ffi.structural_map(body, (MARKED, mark))

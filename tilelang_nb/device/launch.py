@@ -1,0 +1,171 @@
+"""What a launcher must know: the kernel's symbol, its parameters in their order, and the sizes of grid and block."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import tvm
+import tvm_ffi
+from tvm import tirx as tir
+from tvm.ir.prim import expr as pe
+
+DYNAMIC_SHARED = "tirx.use_dyn_shared_memory"
+Extent = int | Any
+
+
+@dataclass(frozen=True)
+class DeviceParameter:
+    """A parameter of the CUDA kernel.
+
+    kind: "pointer" (a global address, of elements of `dtype`) or "scalar".  name: of the kernel's parameter, shape or
+    stride variable, or workspace.  variable: the same as a variable of the thread program.
+    """
+
+    name: str
+    kind: str
+    dtype: str
+    variable: Any = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class DeviceLaunch:
+    """One launch of a program.
+
+    name: the symbol in the cubin.  parameters: in the order of the CUDA kernel, which is not that of the source.
+    grid, block: x, y, z; a number, or an expression over the kernel's scalars and shape variables.
+    shared_bytes: dynamic shared memory.  report: name of the parameter for `reports.Report`, "" for none.
+    """
+
+    name: str
+    parameters: tuple[DeviceParameter, ...]
+    grid: tuple[Extent, Extent, Extent]
+    block: tuple[Extent, Extent, Extent]
+    shared_bytes: Extent
+    report: str = ""
+    _compiled: list[Any] = field(default_factory=list, compare=False, repr=False)
+
+    def configuration(self, values: Mapping[str, int]) -> tuple[tuple[int, int, int], tuple[int, int, int], int]:
+        """Grid, block and dynamic shared bytes for values of scalars and shape variables by name.
+
+        KeyError: one that an expression needs is missing.
+        """
+        if not self._compiled:
+            self._compiled.append([evaluator(extent) for extent in (*self.grid, *self.block, self.shared_bytes)])
+        found = [compute(values) for compute in self._compiled[0]]
+        return (found[0], found[1], found[2]), (found[3], found[4], found[5]), found[6]
+
+    @property
+    def threads(self) -> int | None:
+        """Threads of a block; None where arguments decide."""
+        product = 1
+        for extent in self.block:
+            if not isinstance(extent, int):
+                return None
+            product *= extent
+        return product
+
+
+def evaluator(extent: Extent) -> Callable[[Mapping[str, int]], int]:
+    """A function of the variables' values."""
+    if isinstance(extent, int):
+        return lambda values: extent
+    return eval(f"lambda values: {_python(extent)}", {"quotient": _quotient, "remainder": _remainder})
+
+
+_OPERATORS = {
+    pe.Add: "({} + {})",
+    pe.Sub: "({} - {})",
+    pe.Mul: "({} * {})",
+    pe.FloorDiv: "({} // {})",
+    pe.FloorMod: "({} % {})",
+    pe.Div: "quotient({}, {})",
+    pe.Mod: "remainder({}, {})",
+    pe.Min: "min({}, {})",
+    pe.Max: "max({}, {})",
+    pe.EQ: "({} == {})",
+    pe.NE: "({} != {})",
+    pe.LT: "({} < {})",
+    pe.LE: "({} <= {})",
+    pe.GT: "({} > {})",
+    pe.GE: "({} >= {})",
+    pe.And: "({} and {})",
+    pe.Or: "({} or {})",
+    pe.LShift: "({} << {})",
+    pe.RShift: "({} >> {})",
+    pe.BitwiseAnd: "({} & {})",
+    pe.BitwiseOr: "({} | {})",
+    pe.BitwiseXor: "({} ^ {})",
+}
+
+
+def _python(expr: Any) -> str:
+    kind = type(expr)
+    if kind in _OPERATORS:
+        return _OPERATORS[kind].format(_python(expr.a), _python(expr.b))
+    if kind is tir.IntImm:
+        return str(int(expr.value))
+    if kind is tvm.ir.Var:
+        return f"int(values[{expr.name!r}])"
+    if kind is tir.Cast:
+        return _python(expr.value)
+    if kind is tir.Not:
+        return f"(not {_python(expr.a)})"
+    if kind is tir.Select:
+        return f"({_python(expr.true_value)} if {_python(expr.condition)} else {_python(expr.false_value)})"
+    if kind is tvm.ir.Call and expr.op.name.endswith("if_then_else"):
+        condition, true, false = map(_python, expr.args)
+        return f"({true} if {condition} else {false})"
+    raise NotImplementedError(f"{kind.__name__} in the size of a launch")
+
+
+def _quotient(a: int, b: int) -> int:
+    """Division that truncates."""
+    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+
+
+def _remainder(a: int, b: int) -> int:
+    return a - _quotient(a, b) * b
+
+
+def launch_of(host: Any, report: str = "") -> DeviceLaunch:
+    """Read the call that SplitHostDevice left in the host function of one launch."""
+    calls: list[Any] = []
+    views: dict[Any, Any] = {}
+
+    def visit_call(call: Any) -> None:
+        if getattr(call.op, "name", "") == "tirx.call_ffi_kernel":
+            calls.append(call)
+
+    def visit_view(view: Any) -> None:  # FlattenBuffer passes a flat view of each parameter
+        views[view.buffer] = view.data.args[0]
+
+    tvm_ffi.structural_walk(host.body, [(tvm.ir.Call, visit_call), (tir.DeclBuffer, visit_view)])
+    (call,) = calls
+    tags = [str(tag) for tag in call.attrs.launch_params]
+    split = len(call.args) - len(tags)
+    sizes = dict(zip(tags, map(_number, call.args[split:])))
+    return DeviceLaunch(
+        name=str(call.args[0].value),
+        parameters=tuple(_parameter(argument, views) for argument in call.args[1:split]),
+        grid=(sizes.get("blockIdx.x", 1), sizes.get("blockIdx.y", 1), sizes.get("blockIdx.z", 1)),
+        block=(sizes.get("threadIdx.x", 1), sizes.get("threadIdx.y", 1), sizes.get("threadIdx.z", 1)),
+        shared_bytes=sizes.get(DYNAMIC_SHARED, 0),
+        report=report,
+    )
+
+
+def _number(extent: Any) -> Extent:
+    return int(extent) if isinstance(extent, tir.IntImm) else extent
+
+
+def _parameter(argument: Any, views: Mapping[Any, Any]) -> DeviceParameter:
+    variable = argument.args[0] if isinstance(argument, tvm.ir.Call) else argument
+    variable = views.get(variable, variable)
+    if hasattr(variable.ty, "shape"):
+        return DeviceParameter(variable.name, "pointer", str(variable.ty.dtype), variable)
+    if hasattr(variable.ty, "dtype"):
+        return DeviceParameter(variable.name, "scalar", str(variable.ty.dtype), variable)
+    element = getattr(variable.ty, "element_type", None)
+    return DeviceParameter(variable.name, "pointer", str(getattr(element, "dtype", "uint8")), variable)

@@ -1,0 +1,153 @@
+"""Operations whose meaning the CUDA printer would not keep are written as calls of functions of the prelude.
+
+Conversions of floats to integers saturate, also to narrow types, and do not depend on what C++ leaves undefined;
+conversions to float8 keep infinity where the type has one; shifts take any distance; elementary functions of narrow
+floats are computed in float32 and rounded once.  `T.print` and `T.device_assert` become records of a report.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tvm
+import tvm_ffi
+from tvm import tirx as tir
+from tvm.ir.prim import expr as pe
+
+from tilelang_nb.lowering.rewrite import constant, dtype_of, has
+
+from .reports import ReportWriter
+
+NARROW = ("float16", "bfloat16")
+WIDTHS = {"bool": 8, "int8": 8, "int16": 16, "int32": 32, "int64": 64}
+
+# Functions of the prelude for what TVM has no CUDA name for, or another meaning than ours, by TIR operator.
+FLOAT_FUNCTIONS = {
+    "asin": "tl_asin",
+    "acos": "tl_acos",
+    "atan": "tl_atan",
+    "asinh": "tl_asinh",
+    "acosh": "tl_acosh",
+    "atanh": "tl_atanh",
+    "atan2": "tl_atan2",
+    "sinh": "tl_sinh",
+    "cosh": "tl_cosh",
+    "tan": "tl_tan",
+    "erf": "tl_erf",
+    "log1p": "tl_log1p",
+    "hypot": "tl_hypot",
+    "copysign": "tl_copysign",
+    "nextafter": "tl_nextafter",
+    "ldexp": "tl_ldexp",
+    "exp10": "tl_exp10",
+    "fmod": "tl_fmod",
+    "nearbyint": "tl_nearbyint",
+    "round": "tl_round",
+    "sigmoid": "tl_sigmoid",
+}
+KEPT = ("exp", "exp2", "log", "log2", "log10", "sqrt", "rsqrt", "sin", "cos", "tanh", "pow", "floor", "ceil", "trunc")
+MATHEMATICS = (*KEPT, *FLOAT_FUNCTIONS)
+CLASSIFYING = {"isnan": "tl_isnan", "isinf": "tl_isinf", "isfinite": "tl_isfinite"}
+
+
+def is_float(dtype: str) -> bool:
+    """A floating-point type of any width."""
+    return "float" in dtype
+
+
+def spell_out(function: Any, report: ReportWriter) -> Any:
+    """The thread program with such operations as calls."""
+    body = report.rewrite(function.body) if has(function.body, tir.Evaluate) else function.body
+    body = tvm_ffi.structural_map(
+        body,
+        [
+            (tir.Cast, _conversion),
+            ((pe.LShift, pe.RShift), _shift),
+            ((tir.Max, tir.Min), _extremum),
+            (tvm.ir.Call, _call),
+        ],
+    )
+    return function if body.same_as(function.body) else function.with_body(body)
+
+
+def _call_of(name: str, dtype: str, *arguments: Any) -> Any:
+    return tir.call_pure_extern(dtype, name, *arguments)
+
+
+def _conversion(node: Any) -> Any:
+    source, target = dtype_of(node.value), dtype_of(node)
+    if target.startswith("float8") and source != target:
+        wide = node.value if source == "float32" else tir.Cast("float32", node.value)
+        return _call_of(f"tl_to_{target}", target, wide)
+    if source.startswith("float8") and target != source:
+        wide = _call_of("tl_from_float8", "float32", node.value)
+        return wide if target == "float32" else _conversion(tir.Cast(target, wide))
+    if is_float(source) and not is_float(target):
+        wide = node.value if source in ("float32", "float64") else tir.Cast("float32", node.value)
+        if target == "bool":
+            return tir.NE(wide, tir.const(0.0, dtype_of(wide)))
+        return _call_of(f"tl_to_{target}", target, wide)
+    if is_float(source) and {source, target} == set(NARROW):
+        return tir.Cast(target, tir.Cast("float32", node.value))
+    if target in NARROW and not is_float(source):
+        return tir.Cast(target, tir.Cast("float32", node.value))
+    return node
+
+
+def _shift(node: Any) -> Any:
+    dtype, distance = dtype_of(node), constant(node.b)
+    if distance is not None and 0 <= distance < WIDTHS[dtype.lstrip("u")]:
+        return node
+    name = "tl_shift_left" if isinstance(node, pe.LShift) else "tl_shift_right"
+    return _call_of(name, dtype, node.a, node.b)
+
+
+def _extremum(node: Any) -> Any:
+    dtype = dtype_of(node)
+    if not is_float(dtype):
+        return node
+    return _call_of("tl_max" if isinstance(node, tir.Max) else "tl_min", dtype, node.a, node.b)
+
+
+def _call(node: Any) -> Any:
+    name = getattr(node.op, "name", "")
+    short = name.removeprefix("tirx.").removeprefix("prim.")
+    if short in MATHEMATICS or short in CLASSIFYING or short in ("fabs", "abs"):
+        return _mathematics(short, node)
+    if short in ("popcount", "clz"):
+        return _call_of(f"tl_{short}", dtype_of(node), *node.args)
+    if short == "reinterpret":
+        source, target = dtype_of(node.args[0]), dtype_of(node)
+        return node.args[0] if source == target else _call_of(f"tl_as_{target}", target, node.args[0])
+    if short in ("shift_left", "shift_right"):
+        return _shift((pe.LShift if short == "shift_left" else pe.RShift)(*node.args))
+    if short in ("call_extern", "call_pure_extern"):
+        function = node.args[0].value
+        if function in ("max", "fmaxf", "min", "fminf"):
+            return _call_of("tl_max" if "max" in function else "tl_min", dtype_of(node), *node.args[1:])
+        if function in ("tl_floor_divide", "tl_floor_modulo") and dtype_of(node) in NARROW:
+            wide = [tir.Cast("float32", argument) for argument in node.args[1:]]
+            return tir.Cast(dtype_of(node), _call_of(function, "float32", *wide))
+    return node
+
+
+def _mathematics(short: str, node: Any) -> Any:
+    dtype = dtype_of(node.args[0])
+    if not is_float(dtype):
+        if short == "pow":
+            return _call_of("tl_integer_power", dtype_of(node), *node.args)
+        return node
+    if dtype in NARROW and short not in ("fabs", "abs"):
+        arguments = [tir.Cast("float32", argument) for argument in node.args]
+        wide = _mathematics_of(short, "bool" if short in CLASSIFYING else "float32", arguments)
+        return wide if short in CLASSIFYING else tir.Cast(dtype, wide)
+    if short in KEPT:
+        return node
+    return _mathematics_of(short, dtype_of(node), list(node.args))
+
+
+def _mathematics_of(short: str, dtype: str, arguments: list[Any]) -> Any:
+    if short in KEPT:
+        return tir.Call(arguments[0].ty, tvm.ir.Op.get(f"tirx.{short}"), arguments)
+    names = {**FLOAT_FUNCTIONS, **CLASSIFYING, "fabs": "tl_abs", "abs": "tl_abs"}
+    return _call_of(names[short], dtype, *arguments)

@@ -1,0 +1,262 @@
+"""Device code of a lowered kernel: CUDA C at once, cubin, PTX, SASS and resources when first asked for."""
+
+from __future__ import annotations
+
+import re
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from tvm import tirx as tir
+
+from tilelang_nb.lowering.context import Lowered, Snapshot
+from tilelang_nb.lowering.rewrite import variables
+from tilelang_nb.lowering.spans import source_span
+from tilelang_nb.source import catalogue as say
+from tilelang_nb.source.collector import collector_paused
+from tilelang_nb.source.diagnostic import Diagnostic, Refusal
+from tilelang_nb.source.text import Span
+
+from .cuda_source import CudaText, print_cuda
+from .disassemble import disassemble
+from .launch import DeviceLaunch, launch_of
+from .meanings import spell_out
+from .nvrtc import Compiled, NvrtcError, compile_cuda
+from .reports import PARAMETER, Report, ReportWriter
+from .resources import Resources, read_log, resources_of
+from .tail import run_tail
+
+FAST_MATH = ("tl.enable_fast_math", "enable_fast_math", "tirx.enable_fast_math")
+_LOC = re.compile(r"\s*\.loc\s+(\d+)\s+(\d+)\s+\d+(?:,.*inlined_at\s+(\d+)\s+(\d+))?")
+_FILE = re.compile(r'\s*\.file\s+(\d+)\s+"([^"]*)"')
+
+
+class DeviceError(Exception):
+    """Device code cannot be had.  diagnostic: TL302 (no compiler, architecture) or TL900."""
+
+    def __init__(self, diagnostic: Diagnostic):
+        super().__init__(str(diagnostic))
+        self.diagnostic = diagnostic
+
+
+@dataclass
+class DeviceProgram:
+    """The device code of one kernel.
+
+    launches: in order; they share the cubin.  passes: the module after each pass of the tail.  cuda_lines: per line of
+    `cuda_source` the lines of the cell.  reports: per launch how to read what it prints, None if nothing.
+    diagnostics: TL900 for a fault of the tail; then there are no launches and no text.
+
+    cubin, ptx, sass and resources raise DeviceError where they cannot be had.
+    """
+
+    arch: str
+    launches: tuple[DeviceLaunch, ...]
+    passes: tuple[Snapshot, ...]
+    cuda_source: str
+    cuda_lines: tuple[tuple[int, ...], ...]
+    kernel_line: int = 0
+    reports: tuple[Report | None, ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = ()
+    span: Span | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def module(self) -> Any:
+        """What the CUDA text is printed from; None after a fault."""
+        return self.passes[-1].module if self.passes else None
+
+    @property
+    def kernel_source(self) -> str:
+        """The CUDA text without the prelude."""
+        return "\n".join(self.cuda_source.split("\n")[self.kernel_line :])
+
+    @cached_property
+    def compiled(self) -> Compiled:
+        """What NVRTC makes of the text."""
+        if self.diagnostics:
+            raise DeviceError(self.diagnostics[0])
+        fast = ("--use_fast_math",) if is_fast_math(self.options) else ()
+        try:
+            return compile_cuda(self.cuda_source, self.arch, fast)
+        except Refusal as refusal:
+            raise DeviceError(refusal.message.at(self.span)) from None
+        except NvrtcError as error:
+            raise DeviceError(self._refused(error)) from None
+
+    def _refused(self, error: NvrtcError) -> Diagnostic:
+        """TL900 with the generated line, at the user's line."""
+        lines = self.cuda_source.split("\n")
+        number = error.line or 0
+        said = next((line for line in error.log.splitlines() if "error" in line), error.log.splitlines()[0])
+        report = f"{' '.join(said.split())[:240]}"
+        if 0 < number <= len(lines):
+            report += f" | {lines[number - 1].strip()[:160]}"
+        cell = next((places for places in reversed(self.cuda_lines[:number]) if places), ())
+        span = Span(cell[0], 0, cell[0], 0) if cell else self.span
+        return say.InternalError(problem="NVRTC refused the CUDA text of this kernel", report=report).at(span)
+
+    @property
+    def cubin(self) -> bytes:
+        """The machine code of all launches."""
+        return self.compiled.cubin
+
+    @property
+    def ptx(self) -> str:
+        """The PTX of all launches."""
+        return self.compiled.ptx
+
+    @property
+    def log(self) -> str:
+        """What NVRTC and ptxas said."""
+        return self.compiled.log
+
+    @cached_property
+    def ptx_lines(self) -> tuple[tuple[int, ...], ...]:
+        """Per line of `ptx` the lines of the cell."""
+        return tuple(self.cell_lines(line) for line in cuda_lines_of_ptx(self.ptx))
+
+    @cached_property
+    def _disassembled(self) -> tuple[str, tuple[int | None, ...]]:
+        cubin = self.cubin
+        try:
+            return disassemble(cubin)
+        except Refusal as refusal:
+            raise DeviceError(refusal.message.at(self.span)) from None
+        except Exception as error:
+            raise DeviceError(_fault("disassembling", error, self.span)) from error
+
+    @property
+    def sass(self) -> str:
+        """The machine code as text.  DeviceError TL302 without nvdisasm."""
+        return self._disassembled[0]
+
+    @cached_property
+    def sass_lines(self) -> tuple[tuple[int, ...], ...]:
+        """Per line of `sass` the lines of the cell."""
+        return tuple(self.cell_lines(line) for line in self._disassembled[1])
+
+    def cell_lines(self, line: int | None) -> tuple[int, ...]:
+        """The lines of the cell for a line (from 1) of the CUDA text.
+
+        A line without a place of its own belongs to the statement before it.
+        """
+        if line is None or not self.kernel_line < line <= len(self.cuda_lines):
+            return ()
+        for number in range(line - 1, self.kernel_line - 1, -1):
+            if self.cuda_lines[number]:
+                return self.cuda_lines[number]
+        return ()
+
+    @cached_property
+    def resources(self) -> tuple[Resources, ...]:
+        """What each launch takes of a multiprocessor."""
+        log = read_log(self.log)
+        return tuple(
+            resources_of(
+                launch.name,
+                self.arch,
+                log.get(launch.name, {}),
+                launch.threads,
+                launch.shared_bytes if isinstance(launch.shared_bytes, int) else None,
+            )
+            for launch in self.launches
+        )
+
+
+def is_fast_math(options: Mapping[str, Any]) -> bool:
+    """Whether the pass options ask for approximate mathematics."""
+    return any(options.get(name) for name in FAST_MATH)
+
+
+def generate(lowered: Lowered, *, arch: str, options: Mapping[str, Any] | None = None) -> DeviceProgram:
+    """CUDA C of the launches.  Never raises; a fault of a pass is TL900 among the diagnostics.
+
+    No compiler and no device are needed for this: NVRTC runs when cubin, PTX, SASS or resources are asked for.
+    """
+    with collector_paused():
+        span = source_span(lowered.launches[0].span) if lowered.launches else None
+        try:
+            return _generate(lowered, arch, dict(options or {}), span)
+        except Refusal as refusal:
+            found = refusal.message.at(refusal.place if isinstance(refusal.place, Span) else span)
+        except Exception as error:
+            found = _fault("printing CUDA C", error, span)
+        return DeviceProgram(arch, (), (), "", (), diagnostics=(found,), span=span, options=dict(options or {}))
+
+
+def _generate(lowered: Lowered, arch: str, options: dict[str, Any], span: Span | None) -> DeviceProgram:
+    functions: dict[str, Any] = {}
+    writers: list[ReportWriter] = []
+    for launch in lowered.launches:
+        writer = ReportWriter()
+        function = spell_out(launch, writer)
+        if writer.sites:
+            function = _with_parameter(function, writer)
+        functions[str(launch.attrs["global_symbol"])] = function
+        writers.append(writer)
+    split = run_tail(functions, arch, is_fast_math(options))
+    launches = tuple(
+        launch_of(host, writer.parameter.name if writer.sites else "") for host, writer in zip(split.host, writers)
+    )
+    text: CudaText = print_cuda(split.device, split.target)
+    return DeviceProgram(
+        arch=arch,
+        launches=launches,
+        passes=split.snapshots,
+        cuda_source=text.source,
+        cuda_lines=text.lines,
+        kernel_line=text.first,
+        reports=tuple(writer.read() for writer in writers),
+        span=span,
+        options=options,
+    )
+
+
+def _with_parameter(function: Any, writer: ReportWriter) -> Any:
+    """The function with the report's address as its last parameter, under a name that nothing in it has."""
+    taken = {variable.name for variable in variables(function.body)} | {p.name for p in function.params}
+    taken.discard(PARAMETER)
+    clashes = [p for p in function.params if p.name == PARAMETER]
+    body = function.body
+    if clashes:
+        fresh = tir.Var(
+            next(f"{PARAMETER}_{n}" for n in range(1, 1 << 20) if f"{PARAMETER}_{n}" not in taken), writer.parameter.ty
+        )
+        from tilelang_nb.lowering.rewrite import substitute
+
+        body, writer.parameter = substitute(body, {writer.parameter: fresh}), fresh
+    return tir.PrimFunc([*function.params, writer.parameter], body, function.ret_type, function.attrs, function.span)
+
+
+def cuda_lines_of_ptx(ptx: str) -> list[int | None]:
+    """Per line of a PTX text the line (from 1) of the CUDA text, by its `.loc` directives."""
+    mine: set[str] = set()
+    for found in map(_FILE.match, ptx.splitlines()):
+        if found and found[2].endswith("kernel.cu"):
+            mine.add(found[1])
+    lines: list[int | None] = []
+    current: int | None = None
+    for line in ptx.splitlines():
+        place = _LOC.match(line)
+        if place:
+            current = int(place[2]) if place[1] in mine else int(place[4]) if place[3] in mine else None
+            lines.append(None)
+            continue
+        text = line.strip()
+        if text.startswith((".visible", ".entry", "}", "{", ".func")):
+            current = None
+        code = text and not text.startswith((".", "//", "}", "{", "$", ")"))
+        lines.append(current if code else None)
+    return lines
+
+
+def _fault(doing: str, error: Exception, span: Span | None) -> Diagnostic:
+    """A fault of ours, as one line to report."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "tilelang_nb" in frame.filename]
+    places = " < ".join(f"{frame.name}:{frame.lineno}" for frame in reversed(frames[-3:]))
+    said = (str(error).strip().splitlines() or [""])[0][:160]
+    report = f"device: {type(error).__name__}: {said} ({places})"
+    return say.InternalError(problem=f"{doing} failed", report=report).at(span)
