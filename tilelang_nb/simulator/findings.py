@@ -76,6 +76,20 @@ class Findings:
 
         self._add(key, count, here, make)
 
+    def in_flight(self, site: int, other: int, kind: str, who: Place, count: int) -> None:
+        """`kind` access at `site` of what an asynchronous copy started at `other` has not finished."""
+        here, there = self.sites[site], self.sites[min(other, len(self.sites) - 1)]
+
+        def make() -> tuple[Message, tuple[Note, ...]]:
+            what = {"read": "reads", "write": "writes", "atomic": "updates"}[kind]
+            problem = f"{_threads(who)} {what} an element of `{here.buffer}` while an asynchronous copy is writing it"
+            remedy = "put `T.ptx_commit_group()` after the copies, and `T.ptx_wait_group(0)` before this"
+            return say.SimulatedRace(problem=problem, remedy=remedy), (
+                Note("the copy starts here", user_span(there.span)),
+            )
+
+        self._add(("TL401", here.buffer, "in flight", str(here.span), str(there.span)), count, here, make)
+
     # ---- TL402, TL403 ----
     def outside(self, site: int, where: Place, index: list[int], shape: list[int], count: int) -> None:
         here = self.sites[site]
@@ -89,6 +103,26 @@ class Findings:
             return say.SimulatedOutOfBounds(problem=problem, remedy=remedy), ()
 
         self._add(("TL402", here), count, here, make)
+
+    def outside_copy(self, site: int, where: Place, size: int, count: int) -> None:
+        here = self.sites[site]
+
+        def make() -> tuple[Message, tuple[Note, ...]]:
+            problem = f"{_threads(where)} copies {size} bytes of `{here.buffer}` that reach beyond its end"
+            remedy = "copy fewer elements there, or make the buffer larger"
+            return say.SimulatedOutOfBounds(problem=problem, remedy=remedy), ()
+
+        self._add(("TL402", here, "copy"), count, here, make)
+
+    def misaligned(self, site: int, where: Place, size: int, count: int) -> None:
+        here = self.sites[site]
+
+        def make() -> tuple[Message, tuple[Note, ...]]:
+            problem = f"{_threads(where)} moves {size} bytes of `{here.buffer}` at an address that is no multiple of it"
+            remedy = f"start at a multiple of {size} bytes"
+            return say.SimulatedOutOfBounds(problem=problem, remedy=remedy), ()
+
+        self._add(("TL402", here, "misaligned"), count, here, make)
 
     def uninitialised(self, site: int, where: Place, count: int) -> None:
         here = self.sites[site]

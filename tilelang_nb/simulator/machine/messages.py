@@ -42,6 +42,16 @@ class Messages:
         shown = int(np.broadcast_to(index, self.shape_of(index, True if lanes is None else lanes))[position])
         self.findings.outside(site, self.coordinates(code), [shown], [count], 1)
 
+    def outside_copy(self, site: int, lanes: Array, size: int) -> None:
+        """An asynchronous copy reads beyond the last element."""
+        code, _ = self.first_lane(lanes)
+        self.findings.outside_copy(site, self.coordinates(code), size, int(np.count_nonzero(lanes)))
+
+    def misaligned(self, site: int, size: int, lanes: Array) -> None:
+        """An access of `size` bytes at an address that is no multiple of them."""
+        code, _ = self.first_lane(lanes)
+        self.findings.misaligned(site, self.coordinates(code), size, int(np.count_nonzero(lanes)))
+
     def uninitialised(self, site: int, lanes: Array) -> None:
         code, _ = self.first_lane(lanes)
         self.findings.uninitialised(site, self.coordinates(code), int(np.count_nonzero(lanes)))

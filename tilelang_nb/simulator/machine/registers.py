@@ -28,6 +28,10 @@ class Registers:
         """Which registers hold a value."""
         return np.zeros(registers.shape, np.bool_)
 
+    def stacked(self, values: tuple[Array, ...]) -> Array:
+        """Values of all lanes as consecutive registers."""
+        return np.stack([np.broadcast_to(value, (self.B, self.T)) for value in values])
+
     def put(self, target: Array, value: Array, mask: Array) -> None:
         if mask is None:
             target[...] = value

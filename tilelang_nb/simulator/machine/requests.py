@@ -63,6 +63,32 @@ class Counting:
                 self._patterns.clear()
             self._patterns[key] = None if part is None else weakref.ref(part), counts
 
+    def matrix_requests(
+        self, kind: str, address: Array, part: Array, start: int, active: Array | None, site: int
+    ) -> None:
+        """Count ldmatrix or stmatrix; address: bytes of the rows, (warps, 8 times the matrices)."""
+        key = None
+        if active is None and part is not None:
+            key = (id(part), start % 64, "matrix", address.shape)
+            known = self._patterns.get(key)
+            if known is not None and known[0]() is part:
+                self._add(site, f"shared {kind}", known[1])
+                return
+        if active is not None:
+            address = address[active]
+        counts = (address.size, *_wavefronts(address, None, WIDEST))
+        self._add(site, f"shared {kind}", counts)
+        if key is not None and len(self._patterns) < REMEMBERED:
+            self._patterns[key] = weakref.ref(part), counts
+
+    def copy_requests(self, strand: Any, space: str, address: Array, mask: Array, size: int, site: int) -> None:
+        """Count one side of cp.async; address: bytes, (blocks, threads)."""
+        if mask is not None and mask.all():
+            mask = None
+        counts = count_requests(strand, space, address // size, mask, size, (0, 1))
+        lanes = strand.lane_count(mask)
+        self._add(site, f"{space} {'load' if space == 'global' else 'store'}", (lanes, *counts))
+
     def _add(self, site: int, kind: str, counts: tuple[int, int, int, int]) -> None:
         self.operations[kind] += counts[0]
         total = self.sites.setdefault(site, [0, 0, 0])

@@ -19,7 +19,7 @@ SITE = (1 << SITE_BITS) - 1
 MANY = 1 << 30  # a code with this bit stands for several threads of one block, whose number is in the low bits
 EVERYBODY = CODE  # threads of several blocks
 EPOCH_SHIFT = CODE_BITS + SITE_BITS
-LAST_EPOCH = (1 << (63 - EPOCH_SHIFT)) - 1
+LAST_EPOCH = (1 << (63 - EPOCH_SHIFT)) - 1  # of a write that has not landed: nothing orders it before anything
 Array = Any
 
 
@@ -42,7 +42,7 @@ class Epochs:
         return self.last
 
     def owner(self, epochs: Array) -> Array:
-        return self._owners[epochs]
+        return self._owners[np.minimum(epochs, self.last)]
 
 
 class Shadow:
@@ -135,7 +135,8 @@ class Shadow:
         if hit is not None and self.same is not None:
             first, last = self.same
             low, high = _extremes(codes, strand.machine.threads)
-            among = ((records & MANY) != 0) & (first[cells] <= low) & (high <= last[cells])
+            landed = (records & MANY != 0) & (records >> EPOCH_SHIFT != LAST_EPOCH)
+            among = landed & (first[cells] <= low) & (high <= last[cells])
             hit = hit & ~among  # this thread is one of those that stored the value
         if hit is not None and hit.any():
             self._report(strand, "read", "write", site, records, codes, hit)
@@ -200,6 +201,22 @@ class Shadow:
         many = np.where(blocks == _block(last[at], threads), MANY | blocks, EVERYBODY)
         self.writes[at] = (stamp[shared] & ~np.int64(CODE)) | many
 
+    def copy_departed(self, strand: Any, cells: Array, codes: Array, site: int) -> None:
+        """An asynchronous copy may write from now on."""
+        self.version += 1
+        records = self.writes[cells]
+        hit = self._unordered(strand, records, codes)
+        if hit is not None:
+            self._report(strand, "write", "write", site, records, codes, hit)
+        self._against_reads(strand, cells, codes, site)
+        flying = (LAST_EPOCH << EPOCH_SHIFT) | (min(site, SITE) << CODE_BITS) | MANY
+        self.writes[cells] = flying | _block(codes, strand.machine.threads)
+
+    def copy_landed(self, strand: Any, cells: Array, codes: Array, site: int) -> None:
+        """The threads that started the copy have waited for it: it counts as their write of this moment."""
+        self.version += 1
+        self.writes[cells] = codes | (strand.epoch << EPOCH_SHIFT) | (min(site, SITE) << CODE_BITS)
+
     def atomic(self, strand: Any, cells: Array, codes: Array, site: int) -> None:
         """An atomic read-modify-write: unordered with plain accesses only."""
         self.version += 1
@@ -233,6 +250,15 @@ class Shadow:
     def _report(
         self, strand: Any, kind: str, earlier: str, site: int, records: Array, codes: Array, hit: Array
     ) -> None:
+        flying = hit & (records >> EPOCH_SHIFT == LAST_EPOCH)
+        if flying.any():
+            position = int(np.flatnonzero(flying)[0])
+            who = _who(strand, int(codes[position]), strand.machine.threads)
+            other = int(records[position] >> CODE_BITS) & SITE
+            strand.findings.in_flight(site, other, kind, who, int(flying.sum()))
+            hit = hit & ~flying
+            if not hit.any():
+                return
         other_sites = (records[hit] >> CODE_BITS) & SITE
         for other in np.unique(other_sites):
             position = int(np.flatnonzero(hit)[int(np.flatnonzero(other_sites == other)[0])])

@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from .asynchronous import AsynchronousCopies
 from .barriers import Barriers
+from .matrices import MatrixInstructions
 from .memory import MemoryAccess
 from .messages import Messages
 from .registers import Registers
@@ -19,7 +21,7 @@ from .warps import Warps
 Mask = Any
 
 
-class Strand(Registers, MemoryAccess, Warps, Barriers, Messages):
+class Strand(Registers, MemoryAccess, Warps, MatrixInstructions, AsynchronousCopies, Barriers, Messages):
     """block_ids: linear numbers of the blocks.  threads: linear numbers inside a block, ascending and contiguous."""
 
     def __init__(self, machine: Any, block_ids: np.ndarray, threads: np.ndarray):
@@ -34,6 +36,7 @@ class Strand(Registers, MemoryAccess, Warps, Barriers, Messages):
         self.seen: dict[
             int, int
         ] = {}  # strand -> its last epoch whose accesses are ordered before this strand's next one
+        self.open_copies, self.groups = [], []
         self.new_epoch()
 
     # ---- indices ----

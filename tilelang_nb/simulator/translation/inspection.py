@@ -157,11 +157,15 @@ def accessed_buffers(statement: Any) -> tuple[set[Any], set[Any]]:
     def look(node: Any) -> None:
         if isinstance(node, tir.BufferStore):
             writes.add(node.buffer)
+        elif call_name(node).startswith(("tirx.ptx.cp_async_cg", "tirx.ptx.cp_async_ca")):
+            sources.append(node.args[1].args[0])
         elif call_name(node) == "tirx.address_of" and isinstance(node.args[0], tvm.ir.TensorLoad):
             addressed.append(node.args[0])
-            writes.add(node.args[0].source)
 
+    sources: list[Any] = []  # of asynchronous copies: only read
     tvm_ffi.structural_walk(statement, look)
+    writes |= {load.source for load in addressed if not any(load.same_as(source) for source in sources)}
+    reads |= {load.source for load in sources}
     for load in loads(statement):
         if not any(load.same_as(place) for place in addressed):
             reads.add(load.source)

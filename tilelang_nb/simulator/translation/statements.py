@@ -16,6 +16,7 @@ from typing import Any
 
 from tvm.ir.prim import expr as pe
 
+from . import matrix_calls  # noqa: F401  (fills the table of statements)
 from .accesses import VectorAxis
 from .calls import Calls
 from .inspection import BLOCKING, constant, contains_call, has_jump, jumps_out

@@ -1,0 +1,149 @@
+"""Copies that land later: cp.async with commit and wait groups.
+
+The bytes are read when the copy starts and land when the threads wait for its group, as late as the program allows: a
+kernel that forgets a wait reads old data here every time.  Until then the target belongs to the copy: whoever touches
+it is reported.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+Array = Any
+UNITS = {4: np.uint32, 8: np.uint64, 16: np.complex128}
+
+
+@dataclass
+class Flight:
+    """One copy statement under way: target in units of its size, data, and what the shadow is told at landing."""
+
+    unit: Any
+    target: Array
+    data: Array
+    cells: Array | None
+    codes: Array | None
+    site: int
+
+
+class AsynchronousCopies:
+    """Part of a strand.
+
+    open_copies: since the last commit.  groups: committed, oldest first.
+    """
+
+    open_copies: list[Flight]
+    groups: list[list[Flight]]
+
+    def cp_async(
+        self, dtype: Any, target: tuple[Array, int, Any], array: Any, source: tuple[Array, int, Any], size: int,
+        count: Array | None, mask: Array, sites: tuple[int, int],
+    ) -> None:  # fmt: skip
+        """Start copies of `size` bytes from elements of a global array to elements of shared memory.
+
+        target, source: (array part, uniform part, bounds) of the address.  count: bytes that are read, None for all;
+        the rest of the target gets zeros.  sites: of the write and of the read.
+        """
+        to = self._element(target, mask, sites[0]) * np.dtype(dtype).itemsize
+        reading = mask
+        if count is not None:
+            some = np.broadcast_to(np.asarray(count) > 0, (self.B, self.T))
+            reading = some if mask is None else mask & some
+        step = array.data.itemsize
+        index = source[1] if source[0] is None else source[0] + source[1]
+        index, ok = self._safe(index, source[2], reading, sites[1])
+        if ok is not None:
+            reading = ok if reading is None else reading & ok
+        start = np.broadcast_to(np.asarray(index) * step, (self.B, self.T))
+        needed = np.broadcast_to(size if count is None else np.minimum(count, size), (self.B, self.T))
+        beyond = start + needed > array.data.nbytes
+        if reading is not None:
+            beyond = beyond & reading
+        if beyond.any():
+            self.outside_copy(sites[1], beyond, size)
+            reading = ~beyond if reading is None else reading & ~beyond
+        lanes = np.broadcast_to(True if mask is None else mask, (self.B, self.T))
+        for site, address, who in ((sites[0], to, lanes), (sites[1], start, lanes if reading is None else reading)):
+            odd = (np.broadcast_to(address, (self.B, self.T)) % size != 0) & who
+            if odd.any():
+                self.misaligned(site, size, odd)
+                lanes = lanes & ~odd
+        to = np.broadcast_to(to, (self.B, self.T))[lanes]
+        flat = to + np.broadcast_to(self.block_column * self.machine.stride, (self.B, self.T))[lanes]
+        data = self._bytes_read(array, start[lanes], size, needed[lanes], None if reading is None else reading[lanes])
+        unit = UNITS[size]
+        flight = Flight(unit, flat // size, data.view(unit)[:, 0], None, None, sites[0])
+        if self.machine.checks and len(to):
+            self._departed(flight, array, start, size, reading, lanes, sites)
+        self.open_copies.append(flight)
+
+    def _element(self, address: tuple[Array, int, Any], mask: Array, site: int) -> Array:
+        index = address[1] if address[0] is None else address[0] + address[1]
+        return np.asarray(self._safe(index, address[2], mask, site)[0])
+
+    @staticmethod
+    def _bytes_read(array: Any, start: Array, size: int, needed: Array, reading: Array | None) -> Array:
+        """(copies, size) bytes, zeros where nothing is read."""
+        raw = array.data.view(np.uint8)
+        if len(raw) < size:
+            raw = np.concatenate([raw, np.zeros(size, np.uint8)])
+        unit = UNITS[size]
+        whole = raw[: len(raw) // size * size].view(unit)
+        units = start // size
+        keep = None
+        if reading is not None and not reading.all():
+            units, keep = np.where(reading, units, 0), np.where(reading, needed, 0)
+        elif (needed < size).any():
+            keep = needed
+        data = np.ascontiguousarray(whole[np.minimum(units, len(whole) - 1)]).view(np.uint8).reshape(-1, size)
+        ends = start + size > len(whole) * size
+        if ends.any():  # the last bytes of an array that is no multiple of the size
+            index = np.minimum(start[ends][:, None] + np.arange(size), len(raw) - 1)
+            data[ends] = raw[index]
+        if keep is not None:
+            data[np.arange(size) >= keep[:, None]] = 0
+        return data
+
+    def _departed(
+        self, flight: Flight, array: Any, start: Array, size: int, reading: Array, lanes: Array, sites: tuple[int, int]
+    ) -> None:
+        """Count both sides and tell the shadows that a copy is under way."""
+        shape = (self.B, self.T)
+        mask = None if lanes.all() else lanes
+        self.counters.copy_requests(self, "global", np.broadcast_to(start, shape), reading, size, sites[1])
+        to = np.zeros(shape, np.int64)
+        to[lanes] = flight.target * size
+        self.counters.copy_requests(self, "shared", to, mask, size, sites[0])
+        codes = self.codes[lanes]
+        if array.shadow is not None and array.shadow.reads_matter:
+            who = np.ones(shape, np.bool_) if reading is None else np.broadcast_to(reading, shape)
+            step = array.data.itemsize
+            cells = (start[who] // step)[:, None] + np.arange(max(size // step, 1)) + array.first
+            last = array.first + array.data.size - 1
+            each = np.repeat(self.codes[who], cells.shape[1])
+            if len(cells):
+                array.shadow.read(self, np.minimum(cells, last).reshape(-1), each, sites[1])
+        granules = size // self.machine.granule
+        cells = (flight.target[:, None] * granules + np.arange(granules)).reshape(-1)
+        flight.cells, flight.codes = cells, np.repeat(codes, granules)
+        self.machine.shared_shadow.copy_departed(self, cells, flight.codes, sites[0])
+
+    def commit_copies(self) -> None:
+        """cp.async.commit_group"""
+        self.groups.append(self.open_copies)
+        self.open_copies = []
+
+    def wait_copies(self, allowed: int) -> None:
+        """cp.async.wait_group: all but the last `allowed` groups land."""
+        while len(self.groups) > allowed:
+            for flight in self.groups.pop(0):
+                self.machine.view(flight.unit)[flight.target] = flight.data
+                if flight.cells is not None:
+                    self.machine.shared_shadow.copy_landed(self, flight.cells, flight.codes, flight.site)
+
+    def wait_all_copies(self) -> None:
+        """cp.async.wait_all: also those that no group holds."""
+        self.commit_copies()
+        self.wait_copies(0)
