@@ -64,6 +64,7 @@ announce(
         "modules": "tilelang_nb.tilelang",
         "profiler": "tilelang_nb.tilelang",
         "widget": "tilelang_nb.notebook.widget",
+        "viewer": "tilelang_nb.notebook.bundle",
         # `@T.prim_func` and `@T.macro` outside a cell: language -> runtime, which builds them through the front end
         "prim_func": "tilelang_nb.runtime.standalone",
         "macro": "tilelang_nb.runtime.standalone",

@@ -20,7 +20,9 @@ ANSI = re.compile(r"\x1b\[[0-9;]*m")
 class Reply:
     """What a cell gave.  number: that of In[n].
 
-    Displays: the mime bundles of display_data; result: that of Out[n] or None; error: traceback text.
+    displays: the mime bundles of display_data; ids: their display ids; updates: display id -> the bundle put in its
+    place; result: that of Out[n] or None; error: traceback text.  opened, changed, closed: widget models by their id,
+    with their state.
     """
 
     status: str = ""
@@ -30,6 +32,11 @@ class Reply:
     error: str = ""
     error_name: str = ""
     displays: list[dict[str, Any]] = field(default_factory=list)
+    updates: dict[str, dict[str, Any]] = field(default_factory=dict)
+    ids: list[str] = field(default_factory=list)
+    opened: dict[str, dict[str, Any]] = field(default_factory=dict)
+    changed: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    closed: list[str] = field(default_factory=list)
     result: dict[str, Any] | None = None
 
     @property
@@ -45,6 +52,17 @@ class Reply:
     def value(self) -> str | None:
         """The plain text of the result."""
         return None if self.result is None else str(self.result["text/plain"])
+
+
+def state(message: dict[str, Any]) -> dict[str, Any]:
+    """The state of a widget model in a message, binary parts put in their places."""
+    data = message["content"]["data"]
+    for path, part in zip(data.get("buffer_paths", ()), message["buffers"]):
+        target = data["state"]
+        for key in path[:-1]:
+            target = target[key]
+        target[path[-1]] = bytes(part)
+    return data["state"]
 
 
 class LiveKernel:
@@ -73,9 +91,10 @@ class LiveKernel:
         self.manager.shutdown_kernel(now=True)
         self.manager.cleanup_resources()
 
-    def run(self, code: str, timeout: float = 120) -> Reply:
-        """Execute one cell and collect all of its output."""
+    def run(self, code: str, timeout: float = 120, cell: str = "") -> Reply:
+        """Execute one cell and collect all of its output.  cell: its id, as front ends send it."""
         reply = Reply()
+        self.client.session.metadata = {"cellId": cell} if cell else {}
 
         def collect(message: dict[str, Any]) -> None:
             kind, content = message["msg_type"], message["content"]
@@ -86,6 +105,15 @@ class LiveKernel:
                 reply.error_name = content["ename"]
             elif kind == "display_data":
                 reply.displays.append(content["data"])
+                reply.ids.append(content.get("transient", {}).get("display_id", ""))
+            elif kind == "update_display_data":
+                reply.updates[content["transient"]["display_id"]] = content["data"]
+            elif kind == "comm_open":
+                reply.opened[content["comm_id"]] = state(message)
+            elif kind == "comm_msg" and content["data"].get("method") == "update":
+                reply.changed.append((content["comm_id"], state(message)))
+            elif kind == "comm_close":
+                reply.closed.append(content["comm_id"])
             elif kind == "execute_result":
                 reply.result = content["data"]
 

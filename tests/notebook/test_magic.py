@@ -13,6 +13,7 @@ def add(A: T.Tensor((8,), "float32"), B: T.Tensor((8,), "float32"), C: T.Tensor(
             C[i] = A[i] + B[i]
 """
 ARRAYS = "A, B, C = np.arange(8, dtype='f4'), np.ones(8, 'f4'), np.zeros(8, 'f4')\n"
+WIDGET = "application/vnd.jupyter.widget-view+json"
 MISTAKES = """%%tilelang
 @T.prim_func
 def wrong(A: T.Tensor((8,), "float32")):
@@ -140,10 +141,13 @@ def test_a_tab_after_the_magic(kernel: Any) -> None:
 
 def test_stages_are_shown_as_text_and_as_static_html(kernel: Any) -> None:
     reply = kernel.run(add())
-    (bundle,) = reply.displays
-    assert "add" in bundle["text/plain"]
-    html = bundle["text/html"]
-    assert html.count("<details") >= 3
+    static, widget = reply.displays
+    assert "add" in static["text/plain"]
+    assert WIDGET in widget and WIDGET not in static
+    assert static["text/html"].count("<details") >= 3
+    (alone,) = kernel.run(add(" --no-widget")).displays
+    assert len(alone["text/html"]) > len(static["text/html"])
+    html = static["text/html"] + alone["text/html"]
     assert "thread" in html
     for forbidden in ("<style", "<script", "<svg", "var("):
         assert forbidden not in html
@@ -218,7 +222,8 @@ def test_a_cell_with_mistakes_fails_with_a_report_in_place_of_a_traceback(kernel
     assert "did you mean" in reply.error
     assert reply.error.rstrip().endswith("2 errors")
     assert "Traceback" not in reply.error
-    assert reply.displays == []
+    assert [WIDGET in bundle for bundle in reply.displays] == [False, True]
+    assert kernel.run(MISTAKES.replace("%%tilelang", "%%tilelang --no-widget")).displays == []
 
 
 def test_run_all_stops_at_a_cell_with_mistakes(kernel: Any) -> None:

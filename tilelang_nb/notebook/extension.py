@@ -38,6 +38,7 @@ def unload(shell: Any) -> None:
     shell.events.unregister("post_run_cell", magics.after_cell)
     shell.Completer.custom_matchers.remove(option_matcher)
     shell.input_transformers_cleanup.remove(hoist_magic)
+    magics.outputs.close()
     findings.end()
     register("file_name", str)
     for kind in ("cell", "line"):

@@ -11,7 +11,7 @@ import dataclasses
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from IPython.display import display
@@ -49,10 +49,17 @@ def end() -> None:
         warnings.filters[:] = [entry for entry in warnings.filters if entry[2] is not kernel.SimulatorFindings]
 
 
-def show(reported: Diagnostic | None = None) -> None:
+def counts() -> dict[str, int]:
+    """How often each kernel was launched since the cell began."""
+    kernel = runtime()
+    return dict(Counter(launch.kernel.name for launch in kernel.launches)) if kernel is not None else {}
+
+
+def show(reported: Diagnostic | None = None, marks: Mapping[int, str] | None = None) -> None:
     """Show the findings of the launches since the cell began, and forget the launches.
 
-    reported: a finding that the cell's own error shows already (a failed `T.device_assert`).
+    reported: a finding that the cell's own error shows already (a failed `T.device_assert`).  marks: for texts, by
+    their `id`, the class of what the widget of their cell stands for.
     """
     kernel = runtime()
     if kernel is None or not kernel.launches:
@@ -60,7 +67,7 @@ def show(reported: Diagnostic | None = None) -> None:
     launches = list(kernel.launches)
     kernel.launches.clear()
     for text, found in by_text(launches, reported):
-        display(diagnostics_view(text, found))
+        display(diagnostics_view(text, found, (marks or {}).get(id(text), "")))
 
 
 def by_text(launches: list[Any], reported: Diagnostic | None = None) -> Iterator[tuple[Text, tuple[Diagnostic, ...]]]:

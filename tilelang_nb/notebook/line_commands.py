@@ -15,7 +15,7 @@ from ..source.catalogue.page import Page, UnknownCode, page
 from ..source.catalogue.page import explain as explained
 from .loading import Loading
 from .options import HELP
-from .refusal import unavailable
+from .outputs import Outputs
 from .shown import Shown, report
 
 
@@ -23,18 +23,23 @@ from .shown import Shown, report
 class Command:
     """A command of the line magic.
 
-    run: called with IPython's shell and the argument.  argument: its name in the help, "" for none.
-    values: the arguments that completion offers.  compiler: does it need the compiler loaded?
+    run: called with IPython's shell, the argument, and the outputs that the notebook shows.  argument: its name in the
+    help, "" for none, in brackets where it may be left out.  values: the arguments that completion offers.
+    compiler: does it need the compiler loaded?
     """
 
-    run: Callable[[Any, str], None]
+    run: Callable[[Any, str, Outputs], None]
     argument: str
     help: str
     values: Callable[[], Iterable[str]] = tuple
     compiler: bool = False
 
+    def takes(self, argument: str) -> bool:
+        """May it be called with this argument, or with none?"""
+        return self.argument.startswith("[") or bool(self.argument) == bool(argument)
 
-def run(shell: Any, line: str, loading: Loading) -> None:
+
+def run(shell: Any, line: str, loading: Loading, outputs: Outputs) -> None:
     """Carry out a `%tilelang` line; without a command, show the help.  UsageError: no such command."""
     name, _, argument = line.strip().partition(" ")
     argument = argument.strip()
@@ -46,15 +51,15 @@ def run(shell: Any, line: str, loading: Loading) -> None:
         near = difflib.get_close_matches(name, COMMANDS, 1)
         hint = f"did you mean `%tilelang {near[0]}`?" if near else f"the commands are {', '.join(COMMANDS)}"
         raise UsageError(f"%tilelang: there is no command `{name}`; {hint}")
-    if bool(command.argument) != bool(argument):
+    if not command.takes(argument):
         expected = f"%tilelang {name} {command.argument}".rstrip()
         raise UsageError(f"%tilelang {name}: write `{expected}`")
     if command.compiler:
         loading.wait()
-    command.run(shell, argument)
+    command.run(shell, argument, outputs)
 
 
-def explain(shell: Any, code_or_slug: str) -> None:
+def explain(shell: Any, code_or_slug: str, _: Outputs) -> None:
     """Show the page of a diagnostic's code or slug."""
     try:
         found = page(code_or_slug)
@@ -77,7 +82,7 @@ def as_html(found: Page) -> str:
     return div("".join(parts), "margin:8px 0;font-size:13px;line-height:20px")
 
 
-def devices(shell: Any, _: str) -> None:
+def devices(shell: Any, argument: str, _: Outputs) -> None:
     """List what a kernel can run on here."""
     from ..runtime.target import devices as found
 
@@ -86,8 +91,9 @@ def devices(shell: Any, _: str) -> None:
     print("\n".join(f"{row.name:{width}}  {row.description}" for row in rows))
 
 
-def inspect(shell: Any, name: str) -> None:
+def inspect(shell: Any, name: str, outputs: Outputs) -> None:
     """Show the stages of a kernel of the notebook again."""
+    from ..report.cell_run import CellRun
     from ..runtime.kernel import Kernel
     from ..tilelang import EagerFunction
 
@@ -102,22 +108,29 @@ def inspect(shell: Any, name: str) -> None:
         near = difflib.get_close_matches(name, kernels, 1)
         there = f"did you mean `{near[0]}`?" if near else f"kernels here: {', '.join(kernels) or 'none'}"
         raise UsageError(f"%tilelang inspect: `{name}` is no kernel of this notebook; {there}")
-    display(report(kernels[name]))
+    if getattr(shell, "kernel", None) is None:
+        display(report(kernels[name]))
+    else:
+        ident = outputs.name()
+        outputs.show(kernels[name], ident, CellRun(ident, execution=shell.displayhook.prompt_count))
 
 
-def clear_cache(shell: Any, _: str) -> None:
+def clear_cache(shell: Any, argument: str, _: Outputs) -> None:
     """Forget compiled kernels, so that the next cell compiles from its text."""
     from ..runtime import cache
 
     print(f"{cache.clear()} compiled kernels forgotten")
 
 
-def freeze(shell: Any, _: str) -> None:
-    """Not in this version."""
-    raise unavailable(
-        "`%tilelang freeze` is not available in this version: it stores the state of widgets, and there are none yet",
-        "the static output of every cell is saved with the notebook as it is",
-    )
+def freeze(shell: Any, name: str, outputs: Outputs) -> None:
+    """Put static reports in the place of the widgets; the notebook then shows the same wherever it is opened."""
+    shown = sorted(outputs.names())
+    if name and name not in shown:
+        near = difflib.get_close_matches(name, shown, 1)
+        there = f"did you mean `{near[0]}`?" if near else f"shown here: {', '.join(shown) or 'none'}"
+        raise UsageError(f"%tilelang freeze: no widget shows a kernel `{name}`; {there}")
+    count = outputs.freeze(name)
+    print(f"{count} widget{'s' if count != 1 else ''} replaced by static text; run a cell again for its widget")
 
 
 COMMANDS: dict[str, Command] = {
@@ -127,5 +140,5 @@ COMMANDS: dict[str, Command] = {
     "devices": Command(devices, "", "what a kernel can run on here"),
     "inspect": Command(inspect, "NAME", "the stages of a kernel of this notebook", compiler=True),
     "clear-cache": Command(clear_cache, "", "forget compiled kernels", compiler=True),
-    "freeze": Command(freeze, "", "not available in this version"),
+    "freeze": Command(freeze, "[NAME]", "put static reports in the place of the widgets, for a page that keeps"),
 }

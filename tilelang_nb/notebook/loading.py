@@ -6,7 +6,7 @@ import importlib
 import threading
 
 COMPILER = "tilelang_nb.runtime.compilation"
-MORE = ("tilelang_nb.report", "tilelang_nb.tilelang")
+MORE = ("tilelang_nb.report", "tilelang_nb.tilelang", "tilelang_nb.notebook.widget")
 
 
 class Loading:

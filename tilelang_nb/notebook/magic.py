@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import linecache
+import time
 from typing import Any
 
 from IPython.core.error import UsageError
@@ -20,6 +21,7 @@ from . import findings, line_commands, options
 from .cell_text import CellText, register
 from .completion import stage_names
 from .loading import Loading
+from .outputs import Outputs, mark_of
 from .refusal import CellRefused, begin_at_cell, has_colours, unavailable
 from .shown import diagnostics_view, report
 
@@ -37,12 +39,13 @@ class TilelangMagics(Magics):
     def __init__(self, shell: Any, loading: Loading):
         super().__init__(shell)
         self.loading = loading
-        self.raw_cell = ""
+        self.outputs = Outputs()
+        self.raw_cell = self.cell_id = ""
 
     def before_cell(self, info: Any) -> None:
         """Event pre_run_cell: remember the cell as typed.  `%%capture` runs a nested one, without history."""
         if info.store_history:
-            self.raw_cell = info.raw_cell or ""
+            self.raw_cell, self.cell_id = info.raw_cell or "", getattr(info, "cell_id", None) or ""
         findings.begin()
 
     def after_cell(self, result: Any) -> None:
@@ -56,7 +59,7 @@ class TilelangMagics(Magics):
     def tilelang(self, line: str, cell: str | None = None) -> Any:
         """Replaced by the help text below."""
         if cell is None:
-            return line_commands.run(self.shell, line, self.loading)
+            return line_commands.run(self.shell, line, self.loading, self.outputs)
         asked = options.parse(line, self.shell.user_ns)
         if asked.help:
             print(options.HELP)
@@ -79,6 +82,7 @@ class TilelangMagics(Magics):
         if asked.bench and resolve(asked.target).kind == "sim":
             raise unavailable(*NO_BENCH)
         cell = register(self.shell, body, self.raw_cell)
+        begin = time.perf_counter()
         compilation = compile_cell(
             body,
             self.shell.user_ns,
@@ -89,23 +93,43 @@ class TilelangMagics(Magics):
             compiler=self.shell.compile,
             code_name=cell.code_name,
         )
+        elapsed = (time.perf_counter() - begin) * 1e3
         failure = None if compilation.ok else self.failure(compilation, cell)
-        if failure is None or not isinstance(compilation.exception, (CompileError, type(None))):
-            self.show(compilation, asked, failed=failure is not None)
         if failure is not None:
+            self.show(compilation, asked, failure, elapsed)
             raise failure
-        return compilation.result if asked.call is None else self.evaluate(asked.call)
+        try:  # the report of a launch by `--call` holds what it found
+            return compilation.result if asked.call is None else self.evaluate(asked.call)
+        finally:
+            self.show(compilation, asked, None, elapsed)
 
-    def show(self, compilation: Any, asked: options.CellOptions, failed: bool) -> None:
+    def show(self, compilation: Any, asked: options.CellOptions, failure: BaseException | None, elapsed: float) -> None:
         """The report of the cell and the findings of its launches.
 
         A cell that fails shows its diagnostics as its error; what ran before may explain it and is shown all the same.
         """
-        if not asked.quiet and compilation.kernels:
-            display(report(compilation, stages=asked.stages, diagnostics=not failed))
-        elif not failed and compilation.diagnostics:
+        refused = isinstance(failure, CompileError)
+        reported = getattr(compilation.exception, "diagnostic", None)
+        if not asked.quiet and asked.widget and (compilation.kernels or refused) and self.has_widgets():
+            from ..report.cell_run import CellRun
+
+            ident = self.outputs.name()
+            number = self.shell.displayhook.prompt_count
+            launched = tuple(findings.counts().items())
+            run = CellRun(ident, number, self.raw_cell, asked.call, elapsed, launched)
+            self.outputs.show(compilation, self.cell_id or ident, run, asked.stages, diagnostics=failure is None)
+            findings.show(reported, {id(compilation.text): mark_of(ident)})
+            return
+        ran = failure is None or not isinstance(compilation.exception, (CompileError, type(None)))
+        if ran and not asked.quiet and compilation.kernels:
+            display(report(compilation, stages=asked.stages, diagnostics=failure is None))
+        elif failure is None and compilation.diagnostics:
             display(diagnostics_view(compilation.text, compilation.diagnostics))
-        findings.show(getattr(compilation.exception, "diagnostic", None))
+        findings.show(reported)
+
+    def has_widgets(self) -> bool:
+        """Is this a kernel, whose front end may show widgets, and not IPython in a terminal?"""
+        return getattr(self.shell, "kernel", None) is not None
 
     def failure(self, compilation: Any, cell: CellText) -> BaseException:
         """The exception by which the cell fails.

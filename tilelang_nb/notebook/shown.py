@@ -37,6 +37,7 @@ def report(compiled: Any, stages: Sequence[str] = (), diagnostics: bool = True) 
     return Shown(provided("text")(compiled, **asked), html=provided("html")(compiled, **asked))
 
 
-def diagnostics_view(text: Text, diagnostics: tuple[Diagnostic, ...]) -> Shown:
-    """Diagnostics of one text with carets."""
-    return Shown(render(text, diagnostics), html=provided("diagnostics_html")(text, diagnostics))
+def diagnostics_view(text: Text, diagnostics: tuple[Diagnostic, ...], mark: str = "") -> Shown:
+    """Diagnostics of one text with carets.  mark: class of the HTML, by which a widget that shows the same hides it."""
+    html = provided("diagnostics_html")(text, diagnostics)
+    return Shown(render(text, diagnostics), html=f'<div class="{mark}">{html}</div>' if mark else html)

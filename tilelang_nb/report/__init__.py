@@ -6,8 +6,9 @@ Importing the package registers these forms by name, which is how the runtime, t
 from __future__ import annotations
 
 from ..source.providers import register
-from .html import diagnostics_html, to_html, to_page
+from .html import diagnostics_html, to_html
 from .json import to_json
+from .page import to_page
 from .stage_text import stage_statements, stage_text
 from .text import to_text
 

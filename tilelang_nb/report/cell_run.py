@@ -28,14 +28,16 @@ class CellRun:
     def whole(self, text: Text) -> Text | None:
         """The cell as typed as a text whose lines are numbered as those of its body are; None if it is not known.
 
-        A cell is typed text only where its body stands in it at the lines that the body claims to have.
+        The lines below the magic line have to be those of the body; comments above it are part of the body, each a line
+        further down.
         """
-        if not self.cell:
-            return None
         whole = Text(self.cell, text.name, 1)
-        body = [line.rstrip() for line in text.source.rstrip().split("\n")]
-        there = [line.rstrip() for line in whole.source.split("\n")[text.first_line - 1 :]]
-        return whole if there[: len(body)] == body else None
+        magic = next((number for number, line in enumerate(whole.lines, 1) if line.startswith("%%tilelang")), None)
+        if magic is None:
+            return None
+        there = [line.rstrip() for line in self.cell.rstrip().split("\n")[magic:]]
+        body = [line.rstrip() for line in text.source.rstrip().split("\n")[magic + 1 - text.first_line :]]
+        return whole if there == body else None
 
     def compared_with(self, data: dict[str, Any]) -> dict[str, Any] | None:
         """The last run, where its stages differ from those of `data`, this run's report."""

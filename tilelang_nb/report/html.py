@@ -1,7 +1,6 @@
 """A report as static HTML: what a notebook shows, also where it is opened cold, untrusted or on another page.
 
-`to_html` is a piece for an output area, `to_page` a whole document for a file.  Nothing in it runs; every text is
-escaped.
+Nothing in it runs; every text is escaped.  `page` makes a whole document of it.
 """
 
 from __future__ import annotations
@@ -33,29 +32,10 @@ from .text import device
 
 # A notebook keeps its outputs: long stages are cut there, and whole in the page.
 LINES_IN_NOTEBOOK = 300
+LINES_BESIDE_WIDGET = 120
 PRINTED_LINES = 40
 ITEMS_OF_A_LOOP = 24
 CHILDREN_OF_A_TURN = 12
-
-PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<style>
-:root {{ color-scheme: light dark; }}
-body {{ background: #fff; color: #1b1f24; font: 14px/1.5 system-ui, sans-serif; }}
-body {{ margin: 24px auto; max-width: 1100px; padding: 0 16px; }}
-summary:focus-visible {{ outline: 2px solid currentColor; outline-offset: 2px; }}
-@media (prefers-color-scheme: dark) {{ body {{ background: #14171a; color: #e6e8ea; }} }}
-</style>
-</head>
-<body>
-{body}
-</body>
-</html>
-"""
 
 
 def to_html(
@@ -65,29 +45,29 @@ def to_html(
     diagnostics: bool = True,
     launches: bool = True,
     limit: int | None = LINES_IN_NOTEBOOK,
+    compact: bool = False,
+    mark: str = "",
 ) -> str:
     """The report of a Compilation or of one Kernel, for an output area; "" for a cell without kernel and diagnostic.
 
     show: names of the stages to show; all if empty.  diagnostics: with what was said of the cell.  launches: with what
     the last launch of each kernel printed and what was found in it.  limit: lines shown of a stage; None for all.
+    compact: beside a widget: the first and the last program only, the other stages by their figures.  mark: class of
+    the whole, by which a widget finds it.
     """
     kernels = getattr(subject, "kernels", None)
     shown = list(kernels.items()) if kernels is not None else [(subject.name, subject)]
     if not shown and not (diagnostics and subject.diagnostics):
         return ""
+    if compact:
+        limit = LINES_BESIDE_WIDGET
     parts = [_head(subject, shown)]
     if diagnostics:
         parts.append(diagnostics_html(subject.text, subject.diagnostics))
     for name, kernel in shown:
-        parts.append(_kernel(name, kernel, tuple(show), limit, launches, alone=len(shown) == 1))
+        parts.append(_kernel(name, kernel, tuple(show), limit, launches, alone=len(shown) == 1, compact=compact))
     box = f"border:1px solid {EDGE};border-radius:8px;margin:8px 0;padding:10px 14px;font-size:13px;line-height:20px"
-    return div("".join(parts), box)
-
-
-def to_page(subject: Any) -> str:
-    """The same as a document of its own, with every line of every stage."""
-    name = subject.text.name if hasattr(subject, "kernels") else subject.name
-    return PAGE.format(title=f"{escape(name)} - tilelang_nb", body=to_html(subject, limit=None))
+    return tag("div", "".join(parts), box, **({"class": mark} if mark else {}))
 
 
 def _head(subject: Any, kernels: Sequence[tuple[str, Any]]) -> str:
@@ -119,7 +99,9 @@ def _meaning(code_name: str) -> str:
     return fold(f"what {escape(about.code)} {dim(escape(about.slug))} means", content, style="margin:4px 0 0 0")
 
 
-def _kernel(name: str, kernel: Any, show: tuple[str, ...], limit: int | None, launches: bool, alone: bool) -> str:
+def _kernel(
+    name: str, kernel: Any, show: tuple[str, ...], limit: int | None, launches: bool, alone: bool, compact: bool
+) -> str:
     """What the last launch did stands above the stages, where it is seen without scrolling."""
     title = tag("b", escape(name), f"{MONO};font-size:14px")
     sign = "" if alone else " " + badge(*verdict(kernel.diagnostics, kernel.findings))
@@ -128,7 +110,8 @@ def _kernel(name: str, kernel: Any, show: tuple[str, ...], limit: int | None, la
         parts.append(div(dim("refused: there is nothing to show of it")))
     else:
         run = _run(kernel) if launches else ""
-        parts += [_facts(kernel), run, _stages(kernel.stages, show, limit), _unroll(kernel.unroll)]
+        stages = _stages(kernel.stages, show, limit, compact)
+        parts += [_facts(kernel), run, stages, *([] if compact else [_unroll(kernel.unroll)])]
     style = "margin:6px 0 0 0" if alone else f"margin:10px 0 0 0;padding:8px 0 0 0;border-top:1px solid {EDGE}"
     return div("".join(parts), style)
 
@@ -143,7 +126,7 @@ def _facts(kernel: Any) -> str:
     return rows
 
 
-def _stages(stages: Sequence[Any], show: tuple[str, ...], limit: int | None) -> str:
+def _stages(stages: Sequence[Any], show: tuple[str, ...], limit: int | None, compact: bool) -> str:
     if not stages:
         return ""
     pairs_shown = list(zip(stages, changes(stages)))
@@ -151,8 +134,13 @@ def _stages(stages: Sequence[Any], show: tuple[str, ...], limit: int | None) -> 
     total = sum(stage.milliseconds for stage in stages)
     heading = f"{tag('b', 'Stages')} {dim(f'{len(stages)}, of which {changed} changed the program; {total:.1f} ms')}"
     width = max(len(stage.name) for stage in stages)
-    rows = [_stage(stage, change, width, limit) for stage, change in pairs_shown if not show or stage.name in show]
-    return fold(heading, div("".join(rows), "padding:2px 0 2px 16px"), opened=True)
+    with_text = {"tile", stages[-1].name, *show} if compact else {stage.name for stage in stages}
+    rows = [
+        _stage(stage, change, width, limit, stage.name in with_text)
+        for stage, change in pairs_shown
+        if not show or stage.name in show
+    ]
+    return fold(heading, div("".join(rows), "padding:2px 0 2px 16px"), opened=not compact)
 
 
 def _marked(stage: Any, change: Change) -> bool:
@@ -160,7 +148,7 @@ def _marked(stage: Any, change: Change) -> bool:
     return stage.name == "tile" or bool(change.new or change.removed)
 
 
-def _stage(stage: Any, change: Change, width: int, limit: int | None) -> str:
+def _stage(stage: Any, change: Change, width: int, limit: int | None, with_text: bool) -> str:
     first = stage.name == "source"
     lines = stage.text.split("\n")
     size = f"{len(lines)} line{'s' if len(lines) != 1 else ''}"
@@ -180,7 +168,8 @@ def _stage(stage: Any, change: Change, width: int, limit: int | None) -> str:
     summary += " " + span(dim(sentence(stage.reason)), "margin:0 0 0 12px")
     # A reason that wraps stays in its column; the rest of the width is for the sign that opens the stage.
     summary = span(summary, "display:inline-flex;width:calc(100% - 20px)")
-    if not stage.changed and stage.name != "thread":  # what runs is always there to read
+    # What runs is always there to read.
+    if not with_text or (not stage.changed and stage.name != "thread"):
         return div(summary, "padding:1px 0 1px 14px")
     gutter = [_numbers(numbers) for numbers in stage.lines]
     heading = "left: the line of the cell" + ("" if first else " it comes from") + ("; + is new" if change.new else "")

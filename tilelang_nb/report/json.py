@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 from .cell_run import UNKNOWN_RUN, CellRun
@@ -38,13 +39,13 @@ def to_json(subject: Any, run: CellRun = UNKNOWN_RUN) -> str:
     return json.dumps(to_data(subject, run), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
-def to_data(subject: Any, run: CellRun = UNKNOWN_RUN) -> dict[str, Any]:
-    """The same as dicts, lists, strings and numbers."""
+def to_data(subject: Any, run: CellRun = UNKNOWN_RUN, show: Sequence[str] = ()) -> dict[str, Any]:
+    """The same as dicts, lists, strings and numbers.  show: the stages to give beside `source`; all if empty."""
     named = getattr(subject, "kernels", None)
     shown = list(named.items()) if named is not None else [(subject.name, subject)]
     text = subject.text
     whole = run.whole(text)
-    kernels = [kernel(one, name, subject) for name, one in shown]
+    kernels = [kernel(one, name, subject, show) for name, one in shown]
     said = [*subject.diagnostics, *(found for _, one in shown for found in one.findings)]
     data: dict[str, Any] = {
         "format": FORMAT,

@@ -10,22 +10,26 @@ are facts of the simulated device about the last call.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ..source.text import Text
 from .diagnostic_json import diagnostic, place, string
 from .expansion_json import unroll
 from .facts import Fact, counted, facts, launch_shapes, lowered
-from .stage_json import allocations, stages
+from .stage_json import allocations, chosen_of, stages
 
 # What is shown first, by what there is: what runs on the device, else the program of one thread.
 SHOWN_FIRST = ("cuda", "thread", "tile")
 
 
-def kernel(one: Any, name: str, subject: Any) -> dict[str, Any]:
-    """One kernel, under the name that the cell gives it.  subject: the compilation that it is shown with, or itself."""
+def kernel(one: Any, name: str, subject: Any, show: Sequence[str] = ()) -> dict[str, Any]:
+    """One kernel, under the name that the cell gives it.
+
+    subject: the compilation that it is shown with, or itself.  show: the stages to give; all if empty.
+    """
     program = lowered(one)
-    shown = stages(one)
+    shown = chosen_of(stages(one), show) if show else stages(one)
     reached = {stage["name"] for stage in shown if "text" in stage or "same_as" in stage}
     lines = allocations(one)
     data: dict[str, Any] = {
@@ -44,7 +48,7 @@ def kernel(one: Any, name: str, subject: Any) -> dict[str, Any]:
             for parameter in one.parameters
         ],
         "stages": shown,
-        "default": next((stage for stage in SHOWN_FIRST if stage in reached), "source"),
+        "default": next((stage for stage in (*show, *SHOWN_FIRST) if stage in reached), "source"),
         "unroll": unroll(one.unroll, one.text) if one.program is not None else None,
         "launches": [
             {"name": shape.name, "grid": list(shape.grid), "block": list(shape.block)} for shape in launch_shapes(one)

@@ -80,6 +80,25 @@ def stages(one: Any) -> list[dict[str, Any]]:
     return [*result, *_unreached(one, result)]
 
 
+def chosen_of(entries: Sequence[dict[str, Any]], names: Sequence[str]) -> list[dict[str, Any]]:
+    """The source and the stages of these names; one whose text was that of a stage left out gets it itself."""
+    known = {entry["name"]: entry for entry in entries}
+    kept: dict[str, str] = {}  # the stage that had a text -> the one that has it now
+    result = []
+    for entry in entries:
+        if entry["name"] != "source" and entry["name"] not in names:
+            continue
+        owner = entry.get("same_as", entry["name"])
+        if owner in kept:
+            entry = {**entry, "same_as": kept[owner]}
+        elif "same_as" in entry:
+            entry = {key: value for key, value in entry.items() if key != "same_as"}
+            entry |= {key: known[owner][key] for key in ("text", "lines", "gaps", "statements")}
+        kept.setdefault(owner, entry["name"])
+        result.append(entry)
+    return result
+
+
 def _marked(stage: Any, change: Any) -> bool:
     return stage.name in LANDMARKS[:2] or bool(change.new or change.removed)
 

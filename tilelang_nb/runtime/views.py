@@ -4,12 +4,23 @@
 "stage_text"             report: (IRModule) -> (lines, source span per line)
 "modules"                tilelang: () -> {module name: object}, what `import tilelang...` means in a cell
 "profiler"               tilelang: (Kernel, ...) -> profiler
+"page"                   report: (Compilation or Kernel) -> the report as one HTML document
 "widget"                 notebook: (Kernel) -> widget
+"viewer"                 notebook: () -> the code of the viewer, "" where it was not built
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..source.providers import provided as view
 from ..source.providers import register
 
-__all__ = ["register", "view"]
+__all__ = ["register", "view", "written"]
+
+
+def written(subject: Any, path: Any) -> None:
+    """Write the report of a Compilation or a Kernel to a file, as one HTML document."""
+    page = view("page")(subject)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(page)

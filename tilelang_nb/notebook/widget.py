@@ -1,0 +1,91 @@
+"""The widget of a cell or a kernel: a loader of about a kilobyte and the compressed report.
+
+The viewer itself is the state of one `Asset` model a kernel process, so that a saved notebook holds it once.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from typing import Any
+
+import anywidget
+import traitlets
+from ipywidgets import Layout
+
+from ..report.json import to_data
+from ..source.providers import provided, register
+from .bundle import NOT_BUILT, loader, viewer
+
+# A cell waits for it: this level takes a third of the time of the best for a few more bytes.
+COMPRESSION = 6
+
+
+class Asset(anywidget.AnyWidget):
+    """Holds the viewer's code; never shown."""
+
+    _esm = "export default { render() {} }"
+    code = traitlets.Unicode().tag(sync=True)
+
+
+class KernelView(anywidget.AnyWidget):
+    """Shows the report of a Compilation or a Kernel.
+
+    trace: the JSON report, compressed.  ident: its static copy has the class `tnb-` and this.  static: HTML for pages
+    that show no widgets; "" where a static copy stands beside it.
+    """
+
+    _esm = loader()
+    asset = anywidget.WidgetTrait().tag(sync=True)
+    trace = traitlets.Bytes().tag(sync=True)
+    ident = traitlets.Unicode().tag(sync=True)
+
+    def __init__(self, data: dict[str, Any], static: str = ""):
+        self.static = static
+        super().__init__(asset=asset(), trace=packed(data), ident=data["ident"], layout=_layout())
+
+    def show(self, data: dict[str, Any]) -> None:
+        """Show another report instead; of several in a row the last one stays."""
+        self.trace = packed(data)
+
+    def _repr_mimebundle_(self, **options: Any) -> Any:
+        made = super()._repr_mimebundle_(**options)
+        data = made[0] if isinstance(made, tuple) else made
+        if data is not None:
+            data["text/plain"] = "TileLang inspector: run the cell to see it"
+            if self.static:
+                data["text/html"] = self.static
+        return made
+
+
+def packed(data: dict[str, Any]) -> bytes:
+    """A report for the trait `trace`: zlib, which browsers undo with `DecompressionStream("deflate")`."""
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return zlib.compress(text.encode("utf-8"), COMPRESSION)
+
+
+_made: dict[str, Any] = {}
+
+
+def asset() -> Asset:
+    """The model that holds the viewer, made again after `Widget.close_all()`."""
+    known = _made.get("asset")
+    if known is None or known.comm is None:
+        known = _made["asset"] = Asset(code=viewer() or NOT_BUILT, layout=_layout())
+    return known
+
+
+def _layout() -> Layout:
+    """One for all widgets: each with its own would double what a notebook saves."""
+    known = _made.get("layout")
+    if known is None or known.comm is None:
+        known = _made["layout"] = Layout()
+    return known
+
+
+def inspector(subject: Any) -> KernelView:
+    """`k.inspect()`: the view of a kernel, with its static form for pages that show no widgets."""
+    return KernelView(to_data(subject), static=provided("html")(subject, compact=True))
+
+
+register("widget", inspector)
