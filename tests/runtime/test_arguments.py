@@ -10,7 +10,7 @@ import pytest
 from tvm import tirx as tir
 
 from tilelang_nb.frontend.program import Parameter
-from tilelang_nb.runtime.arguments import Binding, bind
+from tilelang_nb.runtime.arguments import Binding, bind, uninitialised
 from tilelang_nb.source.diagnostic import Refusal
 
 
@@ -293,9 +293,9 @@ def test_returned_tensors_are_allocated_from_the_shapes_of_the_others() -> None:
     n, _ = n_and_k()
     parameters = [tensor("a", (n,)), tensor("c", (n, 2), "float16"), tensor("d", (), "int32")]
     binding = bound(parameters, np.zeros(5, F32), outputs=(2, 1))
-    assert [(r.shape, r.dtype.name) for r in binding.results] == [((), "int32"), ((5, 2), "float16")]
-    assert binding.values["c"] is binding.results[1]
-    assert np.isnan(binding.results[1]).all()  # not initialised, and visibly so
+    assert binding.outputs == {"d": ((), np.dtype("int32")), "c": ((5, 2), np.dtype("float16"))}
+    assert list(binding.outputs) == ["d", "c"] and list(binding.values) == ["a"]
+    assert np.isnan(uninitialised(*binding.outputs["c"])).all()  # visibly so
     assert "c, d are returned" in refused(parameters, *[np.zeros(5, F32)] * 3, outputs=(1, 2))
     assert "says what n is" in refused(parameters[1:], outputs=(0,), d=np.zeros((), np.int32))
 

@@ -85,7 +85,8 @@ def test_compile_and_lower_take_a_kernel(names: dict[str, Any]) -> None:
     with pytest.raises(IndexError, match="3 parameters"):
         tilelang_nb.compile(k, out_idx=3)
     with pytest.raises(tilelang_nb.LaunchError, match="TL302"):
-        tilelang_nb.compile(k, target="cuda")
+        tilelang_nb.compile(k, target="abacus")
+    assert tilelang_nb.compile(k, target="cuda").target.kind == "cuda"
 
 
 def test_the_profiler_compares_and_refuses_to_time(names: dict[str, Any]) -> None:

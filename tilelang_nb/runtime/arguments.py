@@ -2,8 +2,9 @@
 launch uses.
 
 A launch works on arrays in the order of memory that the kernel assumes: row-major without gaps for `T.Tensor`, the
-annotated strides for `T.StridedTensor`.  Arrays of that form are used where they are.  Other arrays (transposed,
-reversed, sliced, repeated, byte-swapped, misaligned) are copied in, and copied back where the kernel writes them.
+annotated strides for `T.StridedTensor`.  Arrays of that form are used where they are.  Other arrays of the host
+(transposed, reversed, sliced, repeated, byte-swapped, misaligned) are copied in, and copied back where the kernel
+writes them; arrays in device memory must have that form.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import numpy as np
 from ..source import catalogue as say
 from ..source.diagnostic import Refusal
 from ..source.wording import with_article
+from .device_arrays import DeviceArray
 from .host_arrays import PLACEHOLDER, NoHostArray, host_array, host_dtype
 from .memory import overlaps_itself, same_elements, share_memory
 from .scalars import scalar
@@ -31,12 +33,13 @@ class Binding:
 
     values: for each parameter by name, the array or number that the launch works on.
     copied: pairs (the caller's array, the copy the launch works on) to be written back.
-    results: the tensors that the call returns.
+    outputs: shape and type by name of the tensors that the caller does not pass, in the order in which they are
+    returned; who launches makes them.
     """
 
     values: dict[str, Any]
     copied: tuple[tuple[np.ndarray, np.ndarray], ...]
-    results: tuple[np.ndarray, ...]
+    outputs: dict[str, tuple[tuple[int, ...], np.dtype]]
     symbols: Symbols
 
     def write_back(self) -> None:
@@ -52,22 +55,23 @@ def bind(
     kwargs: Mapping[str, Any],
     *,
     outputs: tuple[int, ...] = (),
+    read: Callable[[Any], Any] = host_array,
 ) -> Binding:
     """Bind a call.  Refusal(TL301) names the parameter, what it takes and what was given.
 
     written: names of the parameters that the kernel writes.  outputs: positions of parameters that the caller does
-    not pass: they are allocated, and returned in this order.
+    not pass.  read: makes an array of an argument, of NumPy or a `DeviceArray`; NoHostArray where it is none.
     """
     taken = [parameter for index, parameter in enumerate(parameters) if index not in outputs]
     given = _assign(taken, args, kwargs, [parameters[index].name for index in outputs])
     symbols = Symbols()
-    arrays: dict[str, np.ndarray] = {}
+    arrays: dict[str, Any] = {}
     values: dict[str, Any] = {}
     for parameter in taken:
         if parameter.kind == "scalar":
             values[parameter.name] = _read(parameter, scalar, given[parameter.name], parameter.dtype)
         else:
-            array = _read(parameter, host_array, given[parameter.name])
+            array = _read(parameter, read, given[parameter.name])
             _check_type(parameter, array)
             arrays[parameter.name] = array
     tensors = [parameter for parameter in taken if parameter.kind != "scalar"]
@@ -78,11 +82,8 @@ def bind(
         if parameter.name in written:
             _check_writable(parameter, arrays[parameter.name])
     copied = _place(tensors, arrays, written, symbols, values)
-    results = []
-    for index in outputs:
-        values[parameters[index].name] = array = _allocate_output(parameters[index], symbols)
-        results.append(array)
-    return Binding({p.name: values[p.name] for p in parameters}, copied, tuple(results), symbols)
+    made = {parameters[index].name: _output(parameters[index], symbols) for index in outputs}
+    return Binding({p.name: values[p.name] for p in parameters if p.name in values}, copied, made, symbols)
 
 
 def uninitialised(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
@@ -146,6 +147,9 @@ def _check_type(parameter: Any, array: np.ndarray) -> None:
     if array.dtype.newbyteorder("=") != dtype:
         small = hasattr(ml_dtypes, dtype.name)
         name = parameter.name
+        if isinstance(array, DeviceArray) and array.library == "torch":
+            remedy = f"pass `{name}.to(torch.{dtype.name})`, or change the annotation"
+            raise _mismatch(name, f"dtype {parameter.dtype}", f"dtype {array.dtype.name}", remedy)
         cast = f"{name}.astype(ml_dtypes.{dtype.name})" if small else f'{name}.astype("{dtype.name}")'
         remedy = f"pass `{cast}`, or change the annotation"
         if small and array.dtype.kind in "iu" and array.itemsize == dtype.itemsize:
@@ -257,6 +261,10 @@ def _place(
     placed: list[tuple[Any, np.ndarray, np.ndarray]] = []
     for parameter in tensors:
         array = arrays[parameter.name]
+        if isinstance(array, DeviceArray):
+            _check_order(parameter, array)
+            values[parameter.name] = array
+            continue
         used = _as_the_kernel_reads(parameter, array, symbols)
         for other, before, memory in placed:
             if array.size == 0 or not {parameter.name, other.name} & written:
@@ -276,6 +284,16 @@ def _place(
         if used is not array and parameter.name in written and not any(copy is used for _, copy in pairs):
             pairs.append((array, used))
     return tuple(pairs)
+
+
+def _check_order(parameter: Any, array: DeviceArray) -> None:
+    """Device memory is used where it is, so a tensor without annotated strides has to be row-major."""
+    if parameter.strides is None and not array.flags.c_contiguous:
+        name = parameter.name
+        how = {"torch": f"pass `{name}.contiguous()`", "cupy": f"pass `cupy.ascontiguousarray({name})`"}
+        remedy = how.get(array.library, "pass a contiguous array")
+        given = f"strides {array.strides} in bytes"
+        raise _mismatch(name, "a row-major array without gaps", given, f"{remedy}, or annotate `T.StridedTensor`")
 
 
 def _as_the_kernel_reads(parameter: Any, array: np.ndarray, symbols: Symbols) -> np.ndarray:
@@ -298,7 +316,8 @@ def _as_the_kernel_reads(parameter: Any, array: np.ndarray, symbols: Symbols) ->
     return copy
 
 
-def _allocate_output(parameter: Any, symbols: Symbols) -> np.ndarray:
+def _output(parameter: Any, symbols: Symbols) -> tuple[tuple[int, ...], np.dtype]:
+    """Shape and type of a tensor that the call returns."""
     shape = [symbols.evaluate(dimension) for dimension in parameter.shape]
     dtype = host_dtype(parameter.dtype)
     if parameter.kind == "scalar" or dtype is None:
@@ -315,4 +334,4 @@ def _allocate_output(parameter: Any, symbols: Symbols) -> np.ndarray:
             f"no argument that says what {missing} is",
             remedy,
         )
-    return uninitialised(tuple(int(extent) for extent in shape if extent is not None), dtype)
+    return tuple(int(extent) for extent in shape if extent is not None), dtype

@@ -1,5 +1,5 @@
-"""One tile program lowered for one architecture, and what is made from that: translated launches, the memory they
-need.
+"""One tile program lowered for one architecture, and what is made from that: translated launches for the simulated
+device, code for a GPU.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from ..language.tile_effects import written_parameters
 from ..lowering import lower
 from ..simulator import Program
 from ..source.diagnostic import Diagnostic
+from . import disk_cache
+from .device_launch import Loaded
 from .internal import internal_error
 
 
@@ -26,6 +28,7 @@ class Build:
     def __init__(self, program: Any, arch: str, options: Mapping[str, Any]):
         self.program, self.arch, self.options = program, arch, options
         self.lowered: Any = None
+        self._loaded: dict[Any, Loaded] = {}
         try:
             self.lowered = lower(program, arch=arch, options=options)
             self.diagnostics: tuple[Diagnostic, ...] = tuple(self.lowered.diagnostics)
@@ -40,6 +43,22 @@ class Build:
     def written(self) -> frozenset[str]:
         """Names of the parameters that the kernel writes."""
         return written_parameters(self.program.function)
+
+    @cached_property
+    def device(self) -> Any:
+        """The device code for the architecture; its parts are made when asked for."""
+        from ..device import generate
+
+        program = generate(self.lowered, arch=self.arch, options=self.options)
+        program.store = disk_cache.store()
+        return program
+
+    def loaded(self, on: Any) -> Loaded:
+        """The device code in the context of a device.  Errors as `Loaded`."""
+        found = self._loaded.get(on)
+        if found is None:
+            found = self._loaded[on] = Loaded(self.device, on)
+        return found
 
     @cached_property
     def simulated(self) -> tuple[Any, ...]:

@@ -15,7 +15,7 @@ from . import views
 from .errors import CompileError
 from .internal import internal_error
 from .kernel import Kernel
-from .target import Target, no_device_code, resolve
+from .target import Target, resolve
 
 
 @dataclass(frozen=True)
@@ -44,8 +44,10 @@ class Compilation:
         """The report as text."""
         return views.view("text")(self)
 
-    def to_html(self) -> str:
-        """The report as static HTML."""
+    def to_html(self, path: Any = None) -> str:
+        """The report as static HTML; with a path, also written there as a page with the whole view in it."""
+        if path is not None:
+            views.written(self, path)
         return views.view("html")(self)
 
     def to_json(self) -> str:
@@ -125,9 +127,6 @@ def compile_cell(
     # First what the kernels say of themselves: a statement of the cell that uses a refused one carries it once more.
     own = [kernel.diagnostics if lower else kernel.own_diagnostics for kernel in make.made]
     found = [*(diagnostic for diagnostics in own for diagnostic in diagnostics), *found]
-    for kernel in make.made:
-        if wanted.kind == "cuda" and kernel.program is not None:
-            found.append(no_device_code(f"kernel `{kernel.name}` for {wanted}").at(kernel.span))
     return Compilation(
         cell,
         wanted,

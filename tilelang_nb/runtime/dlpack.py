@@ -1,5 +1,5 @@
-"""Host memory of any DLPack exporter as a NumPy array, with the types that NumPy's own reader refuses (bfloat16,
-float8).
+"""Memory of any DLPack exporter: of the host as a NumPy array, with the types that NumPy's own reader refuses
+(bfloat16, float8), of a device as an address.
 
 `numpy.from_dlpack` knows no bfloat16, so a torch CPU tensor of that type would have to go through torch.  The
 structure is small and stable (DLPack 1.x), so it is read here.
@@ -8,6 +8,7 @@ structure is small and stable (DLPack 1.x), so it is read here.
 from __future__ import annotations
 
 import ctypes
+from dataclasses import dataclass
 from typing import Any
 
 import ml_dtypes
@@ -104,11 +105,39 @@ def from_dlpack(exporter: Any) -> np.ndarray:
     return np.asarray(_Memory(capsule, interface)).view(dtype)
 
 
-def _capsule(exporter: Any) -> tuple[Any, Any]:
+@dataclass(frozen=True)
+class DeviceView:
+    """Memory of a device as an exporter gives it.  strides: in bytes; None for row-major.  owner: keeps it alive."""
+
+    pointer: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...] | None
+    dtype: np.dtype
+    read_only: bool
+    owner: Any
+
+
+def device_view(exporter: Any) -> DeviceView:
+    """The exporter's device memory, in order with its work on the default stream.  Errors as `from_dlpack`."""
+    capsule, managed = _capsule(exporter, stream=1)
+    tensor = managed.tensor
+    dtype = TYPES.get((tensor.code, tensor.bits))
+    if dtype is None or tensor.lanes != 1:
+        raise TypeError(f"DLPack type code {tensor.code} of {tensor.bits} bits and {tensor.lanes} lanes")
+    shape = tuple(tensor.shape[axis] for axis in range(tensor.ndim))
+    strides = None
+    if tensor.strides:
+        strides = tuple(tensor.strides[axis] * dtype.itemsize for axis in range(tensor.ndim))
+    read_only = bool(isinstance(managed, _Versioned) and managed.flags & READ_ONLY)
+    pointer = (tensor.data or 0) + tensor.byte_offset
+    return DeviceView(pointer, shape, strides, dtype, read_only, (capsule, exporter))
+
+
+def _capsule(exporter: Any, **more: Any) -> tuple[Any, Any]:
     try:
-        capsule = exporter.__dlpack__(max_version=(1, 1))
+        capsule = exporter.__dlpack__(max_version=(1, 1), **more)
     except TypeError:  # an exporter older than DLPack 1.0
-        capsule = exporter.__dlpack__()
+        capsule = exporter.__dlpack__(**more)
     get = ctypes.pythonapi.PyCapsule_GetPointer
     get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     valid = ctypes.pythonapi.PyCapsule_IsValid

@@ -13,9 +13,11 @@ from ..source import catalogue as say
 from ..source.diagnostic import Diagnostic, Message, Refusal
 from ..source.text import Span, Text
 from . import views
-from .arguments import bind
+from .arguments import bind, uninitialised
 from .build import Build
 from .cache import build_of
+from .device_calls import DeviceCalls
+from .device_launch import NOTHING_SHOWN, Shown
 from .errors import PACKAGE, CompileError, LaunchError
 from .expansion import ExpansionNode, PrintedStatements
 from .host_arrays import as_callers_kind
@@ -52,11 +54,14 @@ launches: deque[Launch] = deque(maxlen=1000)
 class Kernel:
     """A `@T.prim_func`, compiled on first need for its target.
 
-    Calling it launches it: `k(A, B, C)` with NumPy arrays, or what gives its memory through `__array_interface__` or
-    DLPack; arguments may be given by name.  Tensors named by `out_idx` are not passed but returned.
+    Calling it launches it: `k(A, B, C)` with NumPy arrays, or what gives its memory through `__array_interface__`,
+    `__cuda_array_interface__` or DLPack; arguments may be given by name.  Tensors named by `out_idx` are not passed but
+    returned.  On a GPU a launch with device arrays returns before it has run, in order with the other work of its
+    stream (`stream=`, else the one that the arrays' library works on); arrays of the host are copied there and back.
 
     CompileError: the kernel was refused.  LaunchError: TL301 an argument does not fit, TL302 the target is not
-    available, TL404 a `T.device_assert` failed.
+    available or the device failed, TL208 and TL209 the device has not that much of something, TL404 a
+    `T.device_assert` failed.
     """
 
     def __init__(
@@ -79,6 +84,7 @@ class Kernel:
         self._stages: tuple[Stage, ...] | None = None
         self._unroll: ExpansionNode | None = None
         self._outcome = Outcome()
+        self._calls: DeviceCalls | None = None
 
     # -- compiling
 
@@ -93,7 +99,8 @@ class Kernel:
         """This kernel, compiled for a target: "sim", "cuda", or "auto" (what this machine has).
 
         out_idx: positions of tensor parameters that a call returns instead of taking, negative ones from the end.
-        CompileError: it does not compile for that target.  LaunchError TL302: there is no such target here.
+        CompileError: it does not compile for that target.  LaunchError TL302: there is no such target.  Code for a GPU
+        is compiled and shown on any machine; only a launch needs the device.
         """
         if self.program is None:
             raise CompileError(self._diagnostics, self.text)
@@ -130,8 +137,6 @@ class Kernel:
         build = self.build()
         if build is None or not self.ok:
             raise CompileError(self.diagnostics, self.text)
-        if self.target.kind != "sim":
-            raise self._launch_error(no_device_code(f"kernel `{self.name}` for {self.target}"))
         return build
 
     @property
@@ -162,28 +167,70 @@ class Kernel:
     # -- launching
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        if self._calls is not None and not kwargs:
+            done = self._calls.short(args)
+            if done is not None:
+                return self._shown(*done)
         build = self._ready()
         self._outcome = Outcome()
+        stream = None
         if "stream" in kwargs and all(parameter.name != "stream" for parameter in self.parameters):
-            kwargs.pop("stream")  # the simulated device has one: everything is done when the call returns
+            stream = kwargs.pop("stream")
         try:
-            binding = bind(build.program.parameters, build.written, args, kwargs, outputs=self.outputs)
+            if self.target.kind == "cuda":
+                result, shown = self._on_device(build, args, kwargs, stream)
+            else:
+                result = self._simulated(build, args, kwargs)
         except Refusal as refusal:
-            from ..language.values import is_building, is_device
+            raise self._refused_call(refusal, (*args, *kwargs.values())) from None
+        if self.target.kind == "cuda":
+            return self._shown(result, shown)
+        self._after_launch()
+        return result
 
-            if is_building() and any(map(is_device, (*args, *kwargs.values()))):
-                what = f"a call of the kernel `{self.name}` in a kernel"
-                remedy = "make it a `@T.macro`, or launch the kernels one after the other"
-                raise Refusal(say.UnsupportedSyntax(what=what, remedy=remedy)) from None
-            raise self._launch_error(refusal.message) from None
+    def _simulated(self, build: Build, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """Run the launches on the simulated device, which has one stream: all is done when this returns."""
+        binding = bind(build.program.parameters, build.written, args, kwargs, outputs=self.outputs)
+        made = {name: uninitialised(shape, dtype) for name, (shape, dtype) in binding.outputs.items()}
         try:
-            self._outcome = simulate(build, binding)
+            self._outcome = simulate(build, binding, made)
         except Exception as error:
             raise LaunchError(internal_error(error, f"simulating {self.name}", self.span), self.text) from error
         binding.write_back()
-        self._after_launch()
-        results = tuple(as_callers_kind(result, (*args, *kwargs.values())) for result in binding.results)
-        return (results[0] if len(results) == 1 else list(results)) if results else None
+        results = [as_callers_kind(result, (*args, *kwargs.values())) for result in made.values()]
+        return (results[0] if len(results) == 1 else results) if results else None
+
+    def _on_device(
+        self, build: Build, args: tuple[Any, ...], kwargs: Mapping[str, Any], stream: Any
+    ) -> tuple[Any, Shown]:
+        """Launch on a GPU; a Refusal says why not."""
+        try:
+            if self._calls is None:
+                self._calls = DeviceCalls(self, build)
+            return self._calls(args, kwargs, stream)
+        except (Refusal, LaunchError):
+            raise
+        except Exception as error:
+            raise LaunchError(internal_error(error, f"launching {self.name}", self.span), self.text) from error
+
+    def _refused_call(self, refusal: Refusal, arguments: tuple[Any, ...]) -> Exception:
+        from ..language.values import is_building, is_device
+
+        if is_building() and any(map(is_device, arguments)):
+            what = f"a call of the kernel `{self.name}` in a kernel"
+            remedy = "make it a `@T.macro`, or launch the kernels one after the other"
+            return Refusal(say.UnsupportedSyntax(what=what, remedy=remedy))
+        return self._launch_error(refusal.message)
+
+    def _shown(self, result: Any, shown: Shown) -> Any:
+        """The result of a launch on a GPU, after what the kernel printed.  LaunchError TL404: an assertion failed."""
+        if shown is not NOTHING_SHOWN:
+            self._outcome = Outcome(printed=shown.printed)
+            for line in shown.printed:
+                sys.stdout.write(line + "\n")
+            if shown.failures:
+                raise LaunchError(shown.failures[0], self.text)
+        return result
 
     def _after_launch(self) -> None:
         """Show what was printed, and do not let a finding pass in silence."""
@@ -299,10 +346,9 @@ class Kernel:
         return views.view("text")(self)
 
     def to_html(self, path: Any = None) -> str:
-        """The kernel's report as HTML; with a path, also written there as a page of its own, with every line."""
+        """The kernel's report as static HTML; with a path, also written there as a page with the whole view in it."""
         if path is not None:
-            with open(path, "w", encoding="utf-8") as file:
-                file.write(views.view("page")(self))
+            views.written(self, path)
         return views.view("html")(self)
 
     # -- upstream's names

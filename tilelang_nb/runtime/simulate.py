@@ -4,6 +4,7 @@ beside them.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,9 +34,12 @@ class Outcome:
         return next((finding for finding in self.findings if finding.code == "TL404"), None)
 
 
-def simulate(build: Build, binding: Binding) -> Outcome:
-    """Run every launch of the kernel in order.  Memory of `T.alloc_global` is new for each call and not initialised."""
-    values = dict(binding.values)
+def simulate(build: Build, binding: Binding, made: Mapping[str, Any]) -> Outcome:
+    """Run every launch of the kernel in order.  Memory of `T.alloc_global` is new for each call and not initialised.
+
+    made: the tensors by name that the call returns.
+    """
+    values = {**binding.values, **made}
     for workspace in build.lowered.workspaces:
         shape = tuple(binding.symbols.evaluate(extent) or 0 for extent in workspace.shape)
         dtype = host_dtype(workspace.dtype)

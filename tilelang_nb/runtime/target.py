@@ -8,10 +8,14 @@ from typing import Any
 
 from ..source import catalogue as say
 from ..source.diagnostic import Refusal
+from . import numba_device
 
 TARGETS = ("auto", "cuda", "sim")
 DEFAULT_ARCH = "sm_90a"
-ARCHITECTURES = ("sm_70", "sm_75", "sm_80", "sm_86", "sm_87", "sm_89", "sm_90", "sm_90a")
+ARCHITECTURES = (
+    *("sm_70", "sm_75", "sm_80", "sm_86", "sm_87", "sm_89", "sm_90", "sm_90a"),
+    *("sm_100", "sm_100a", "sm_103", "sm_103a", "sm_120", "sm_120a"),
+)
 
 
 @dataclass(frozen=True)
@@ -43,14 +47,30 @@ def resolve(target: Any = "auto", arch: str | None = None) -> Target:
                 problem=f"there is no target {name!r}", remedy="the targets are `auto`, `cuda` and `sim`"
             )
         )
-    arch = arch or DEFAULT_ARCH
+    here = name != "sim" and numba_device.missing() is None
+    if name == "auto":
+        name = "cuda" if here else "sim"
+    arch = arch or (arch_here() if here else DEFAULT_ARCH)
     if arch not in ARCHITECTURES:
         raise Refusal(
             say.TargetUnavailable(
                 problem=f"there is no architecture {arch!r}", remedy=f"it is one of {', '.join(ARCHITECTURES)}"
             )
         )
-    return Target("sim" if name == "auto" else name, arch)
+    return Target(name, arch)
+
+
+def arch_here() -> str:
+    """The architecture of the device at hand: its own, else the newest of its generation that is known."""
+    devices = numba_device.devices()
+    facts = devices.facts(devices.current())
+    major, minor = facts.capability
+    if facts.arch in ARCHITECTURES:
+        return str(facts.arch)
+    older = [
+        arch for arch in ARCHITECTURES if arch[3:-1] == str(major) and arch[-1].isdigit() and int(arch[-1]) <= minor
+    ]
+    return older[-1] if older else DEFAULT_ARCH
 
 
 @dataclass(frozen=True)
@@ -63,9 +83,17 @@ class Device:
 
 def devices() -> tuple[Device, ...]:
     """What a kernel can run on here; the first is what `auto` means."""
-    return (
-        Device("sim", "the simulated device: NumPy, with checks for races, bounds and uninitialised reads; no timings"),
-    )
+    found = []
+    reason = numba_device.missing()
+    if reason is None:
+        all_of_them = numba_device.devices()
+        for number in range(all_of_them.count):
+            facts = all_of_them.facts(number)
+            memory = f"{facts.memory_bytes / 2**30:.0f} GiB"
+            text = f"device {number}: {facts.name}, {facts.arch}, {facts.multiprocessors} multiprocessors, {memory}"
+            found.append(Device("cuda", text))
+    simulated = "the simulated device: NumPy, with checks for races, bounds and uninitialised reads; no timings"
+    return (*found, Device("sim", simulated))
 
 
 ON_SIM = 'run it on the simulated device with `target="sim"`'

@@ -1,0 +1,371 @@
+"""Calls of a kernel for a device: arguments of every kind to a plan of launches, and a short way for calls that are
+like an earlier one.
+
+The short way looks up a call by the types, shapes, strides and devices of its arguments and goes straight to the
+filled parameter block; it takes device arrays that can be used where they are, and numbers.  Everything else, every
+refusal among it, goes the long way, which binds the call anew.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..device import DeviceError
+from ..source import catalogue as say
+from ..source.diagnostic import Refusal
+from . import numba_device
+from .arguments import Binding, bind, uninitialised
+from .device_arrays import DeviceArray, Reader, cupy_stream, library_of, new_array, stream_handle, torch_stream
+from .device_faults import Faults
+from .device_launch import NOTHING_SHOWN, Device, Loaded, Plan, Shown, device
+from .device_transfer import Transfers
+from .driver import DriverError
+from .errors import LaunchError
+from .host_arrays import as_callers_kind, host_dtype
+from .parameter_block import is_packed_as_it_is, packed_number
+from .short_readers import (
+    NotShort,
+    maker,
+    pointer_of,
+    read_cupy,
+    read_numba,
+    read_number,
+    read_number_by_value,
+    read_torch,
+)
+from .target import ON_SIM
+
+KEPT = 512  # plans and short ways of a kernel: sizes that come once each must not fill the memory
+
+
+@dataclass
+class ShortWay:
+    """plan: of the call.  stream: gives the stream that the arrays' library works on.  made: places and makers of the
+    tensors that the call returns.
+    """
+
+    plan: Plan
+    workspaces: Workspaces
+    stream: Callable[[], int]
+    faults: Faults
+    made: tuple[tuple[int, Callable[[], Any]], ...]
+
+
+@dataclass
+class Workspaces:
+    """Memory of `T.alloc_global` for the calls of a plan.
+
+    Calls in one stream follow each other, so they use the same memory; each stream has its own.
+    """
+
+    sizes: tuple[int, ...]
+    _memory: dict[int, list[Any]] = field(default_factory=dict)
+
+    def pointers(self, devices: Any, stream: int) -> tuple[int, ...]:
+        if not self.sizes:
+            return ()
+        found = self._memory.get(stream)
+        if found is None:
+            found = self._memory[stream] = [devices.allocate(size) for size in self.sizes]
+        return tuple(memory.pointer for memory in found)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A bound call, ready to be launched on its device."""
+
+    binding: Binding
+    on: Device
+    plan: Plan
+    workspaces: Workspaces
+    stream: int
+    others: tuple[int, ...]
+
+
+class DeviceCalls:
+    """The calls of one kernel on the devices of this machine.
+
+    kernel: its name, text, place, target, outputs.  build: its code.  devices: those of the machine unless given.
+    Refusal TL302: there are none.
+    """
+
+    def __init__(self, kernel: Any, build: Any, devices: Any = None):
+        self.kernel, self.build = kernel, build
+        self.devices = devices = _devices(kernel) if devices is None else devices
+        self._read = Reader(devices)
+        parameters = build.program.parameters
+        self._names = [parameter.name for parameter in parameters]
+        self._numbers = [parameter for parameter in parameters if parameter.kind == "scalar"]
+        self._plans: dict[Any, tuple[Plan, Workspaces]] = {}
+        self._short: dict[Any, ShortWay] = {}
+        self._readers: dict[type, Callable[[Any, list[Any], list[Any]], None]] = {}
+        # Do the configurations depend on no number among the arguments?
+        sizes = [(*launch.grid, *launch.block, launch.shared_bytes) for launch in build.device.launches]
+        fixed = all(isinstance(extent, int) for extents in sizes for extent in extents)
+        self._has_fixed_grid = fixed or not self._numbers
+        self._number_reader = read_number if self._has_fixed_grid else read_number_by_value
+
+    # -- the short way
+
+    def short(self, args: tuple[Any, ...], given_stream: Any = None) -> tuple[Any, Shown] | None:
+        """Launch a call like an earlier one: (result, what was shown); None: it has to go the long way."""
+        key: list[Any] = []
+        values: list[Any] = []
+        readers = self._readers
+        try:
+            for given in args:
+                readers[type(given)](given, key, values)
+            way = self._short[tuple(key)]
+        except (KeyError, NotShort, TypeError):
+            return None
+        faults = way.faults
+        if faults.lost is not None:
+            return None
+        results = []
+        for place, make in way.made:
+            array = make()
+            results.append(array)
+            values.insert(place, pointer_of(array))
+        stream = way.stream() if given_stream is None else given_stream
+        values += way.workspaces.pointers(self.devices, stream)
+        try:
+            shown = way.plan.run(values, stream)
+        except (struct.error, OverflowError):
+            return None  # a number that its type does not hold: the long way says so
+        except DriverError as error:
+            raise faults.error(error, self.kernel) from None
+        faults.running.append((self.kernel, stream))
+        if shown is not NOTHING_SHOWN:
+            faults.idle(stream)
+        return (results[0] if len(results) == 1 else results or None), shown
+
+    def _shorten(self, args: tuple[Any, ...], prepared: Prepared) -> None:
+        """Let later calls like this one go the short way, where they can."""
+        arrays = [value for value in prepared.binding.values.values() if isinstance(value, DeviceArray)]
+        libraries = {array.library for array in arrays}
+        if len(args) != len(prepared.binding.values) or len(libraries) > 1 or "" in libraries:
+            return
+        for parameter in self._numbers:
+            given = args[list(prepared.binding.values).index(parameter.name)]
+            if type(given) is not _plain_type(parameter.dtype) or not is_packed_as_it_is(parameter.dtype):
+                return
+        for given in args:
+            if type(given) not in self._readers:
+                reader = self._reader(given)
+                if reader is None:
+                    return
+                self._readers[type(given)] = reader
+        key: list[Any] = []
+        try:
+            for given in args:
+                self._readers[type(given)](given, key, [])
+            hash(tuple(key))
+        except (NotShort, TypeError):
+            return
+        number = prepared.on.number
+        streams = {"torch": lambda: torch_stream(number), "cupy": cupy_stream}
+        stream = streams.get(next(iter(libraries), ""), lambda: 0)
+        made = []
+        for name, (shape, dtype) in prepared.binding.outputs.items():
+            if not arrays:
+                return
+            like = arrays[0]
+            make = maker(like, shape, dtype, self.devices)
+            made.append((self._names.index(name), make))
+        if len(self._short) >= KEPT:
+            self._short.clear()
+        self._short[tuple(key)] = ShortWay(
+            prepared.plan,
+            prepared.workspaces,
+            stream,
+            prepared.on.faults,
+            tuple(sorted(made, key=lambda pair: pair[0])),
+        )
+
+    def _reader(self, given: Any) -> Callable[[Any, list[Any], list[Any]], None] | None:
+        library = library_of(type(given))
+        if library == "numba":
+            return read_numba if self.devices.count == 1 else None
+        if library:
+            return {"torch": read_torch, "cupy": read_cupy}[library]
+        return self._number_reader if type(given) in (int, float, bool) else None
+
+    # -- the long way
+
+    def __call__(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], stream: Any = None) -> tuple[Any, Shown]:
+        """Bind and launch: (result, what was shown).
+
+        stream: an int, or a stream of numba, torch or cupy; None for the one that the arrays' library works on.
+        Refusal TL301, TL302, TL208, TL209: the call cannot be launched.  LaunchError: the device failed.
+        """
+        if stream is not None:
+            stream = _handle(stream)
+            done = self.short(args, stream) if not kwargs else None
+            if done is not None:
+                return done
+        try:
+            prepared = self._prepare(args, kwargs, stream)
+        except DriverError as error:
+            raise device(self.devices, self.devices.current()).faults.error(error, self.kernel) from None
+        except DeviceError as error:
+            raise LaunchError(error.diagnostic, self.kernel.text) from None
+        on = prepared.on
+        on.faults.refuse_if_lost(self.kernel)
+        try:
+            result, shown = self._launch(prepared)
+        except DriverError as error:
+            raise on.faults.error(error, self.kernel) from None
+        if stream is None and not kwargs:
+            self._shorten(args, prepared)
+        return result, shown
+
+    def _prepare(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], stream: Any) -> Prepared:
+        build = self.build
+        binding = bind(
+            build.program.parameters, build.written, args, kwargs, outputs=self.kernel.outputs, read=self._read
+        )
+        arrays = {name: value for name, value in binding.values.items() if isinstance(value, DeviceArray)}
+        on = device(self.devices, self._number(arrays))
+        on.faults.refuse_if_lost(self.kernel)
+        self.devices.activate(on.number)
+        plan, workspaces = self._plan(on, binding)
+        chosen, others = _streams(arrays.values(), stream)
+        return Prepared(binding, on, plan, workspaces, chosen, others)
+
+    def _number(self, arrays: Mapping[str, DeviceArray]) -> int:
+        """The device of the arrays; the current one where all are of the host.  Refusal TL301: they are on several."""
+        found: dict[int, str] = {}
+        for name, array in arrays.items():
+            found.setdefault(array.device, name)
+        if len(found) > 1:
+            (first, at), (other, name) = list(found.items())[:2]
+            raise Refusal(
+                say.ArgumentMismatch(
+                    argument=name,
+                    expected=f"memory of device {first}, where {at} is",
+                    given=f"memory of device {other}",
+                    remedy=f"copy `{name}` to device {first}",
+                )
+            )
+        return next(iter(found), None) if found else self.devices.current()  # type: ignore[return-value]
+
+    def _plan(self, on: Device, binding: Binding) -> tuple[Plan, Workspaces]:
+        sizes = {var.name: value for var, value in binding.symbols.values.items()}
+        numbers = {
+            parameter.name: binding.values[parameter.name]
+            for parameter in self._numbers
+            if not self._has_fixed_grid and isinstance(binding.values[parameter.name], int)
+        }
+        key = (on.number, tuple(sorted(sizes.items())), tuple(numbers.items()))
+        found = self._plans.get(key)
+        if found is None:
+            workspaces = self.build.lowered.workspaces
+            order = [*self._names, *(workspace.name for workspace in workspaces)]
+            loaded: Loaded = self.build.loaded(on)
+            plan = Plan(loaded, order, {**sizes, **numbers})
+            if len(self._plans) >= KEPT:
+                self._plans.clear()
+            found = self._plans[key] = (plan, Workspaces(tuple(_bytes(w, binding) for w in workspaces)))
+        return found
+
+    def values(self, prepared: Prepared, transfers: Transfers) -> tuple[list[Any], dict[str, Any]]:
+        """What fills the parameter blocks, in the order of the plan; and the tensors that the call returns."""
+        binding, written = prepared.binding, self.build.written
+        like = next((value for value in binding.values.values() if isinstance(value, DeviceArray)), None)
+        made: dict[str, Any] = {}
+        values: list[Any] = []
+        kinds = {parameter.name: parameter for parameter in self.build.program.parameters}
+        for name in self._names:
+            if name in binding.outputs:
+                shape, dtype = binding.outputs[name]
+                if like is None:
+                    made[name] = uninitialised(shape, dtype)
+                    values.append(transfers.result(made[name]))
+                else:
+                    made[name] = new_array(like, shape, dtype, self.devices)
+                    values.append(pointer_of(made[name]))
+            elif kinds[name].kind == "scalar":
+                values.append(packed_number(kinds[name].dtype, binding.values[name]))
+            else:
+                values.append(transfers.pointer(name, binding.values[name], name in written))
+        values += prepared.workspaces.pointers(self.devices, prepared.stream)
+        return values, made
+
+    def _launch(self, prepared: Prepared) -> tuple[Any, Shown]:
+        driver, stream = self.devices.driver, prepared.stream
+        for other in prepared.others:
+            driver.order(other, stream)
+        transfers = Transfers(self.devices, stream)
+        values, made = self.values(prepared, transfers)
+        shown = NOTHING_SHOWN
+        faults = prepared.on.faults
+        faults.running.append((self.kernel, stream))
+        shown = prepared.plan.run(values, stream)
+        if not transfers.empty:
+            transfers.finish()
+        if not transfers.empty or shown is not NOTHING_SHOWN:
+            faults.idle(stream)
+        for other in prepared.others:
+            driver.order(stream, other)
+        prepared.binding.write_back()
+        given = tuple(prepared.binding.values.values())
+        results = [as_callers_kind(made[name], given) for name in prepared.binding.outputs]
+        return (results[0] if len(results) == 1 else results or None), shown
+
+    def launcher(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Callable[[], None], Prepared, Any]:
+        """The launches of a call and nothing else, for timing: (launch, the bound call, what keeps its memory)."""
+        prepared = self._prepare(args, kwargs, None)
+        prepared.on.faults.refuse_if_lost(self.kernel)
+        transfers = Transfers(self.devices, prepared.stream)
+        values, made = self.values(prepared, transfers)
+        return prepared.plan.launcher(values, prepared.stream), prepared, (transfers, made)
+
+
+def _devices(kernel: Any) -> Any:
+    """The devices of this machine.  Refusal TL302: there are none."""
+    reason = numba_device.missing()
+    if reason is not None:
+        problem = f"kernel `{kernel.name}` for {kernel.target}: {reason}"
+        raise Refusal(say.TargetUnavailable(problem=problem, remedy=ON_SIM))
+    return numba_device.devices()
+
+
+def _handle(stream: Any) -> int:
+    try:
+        return stream_handle(stream)
+    except TypeError as error:
+        remedy = "pass a stream of numba, torch or cupy, or its handle"
+        expected = "a stream"
+        raise Refusal(
+            say.ArgumentMismatch(argument="stream", expected=expected, given=str(error), remedy=remedy)
+        ) from None
+
+
+def _streams(arrays: Any, given: Any) -> tuple[int, tuple[int, ...]]:
+    """(the stream to launch in, other streams whose work the launch must follow and precede)."""
+    own = dict.fromkeys(array.stream for array in arrays if array.stream is not None)
+    if given is None:
+        chosen = next(iter(own), 0)
+        return chosen, tuple(stream for stream in own if stream != chosen)
+    chosen = given
+    # A stream that the caller chose is the caller's to order, but for arrays that say which stream they belong to.
+    declared = dict.fromkeys(array.stream for array in arrays if array.stream is not None and array.library == "")
+    return chosen, tuple(stream for stream in declared if stream != chosen)
+
+
+def _bytes(workspace: Any, binding: Binding) -> int:
+    dtype = host_dtype(workspace.dtype)
+    assert dtype is not None  # the language has no tensor of a type that memory cannot hold
+    size = dtype.itemsize
+    for extent in workspace.shape:
+        size *= binding.symbols.evaluate(extent) or 0
+    return size
+
+
+def _plain_type(dtype: str) -> type:
+    if dtype == "bool":
+        return bool
+    return int if dtype.startswith(("int", "uint")) else float
