@@ -1,0 +1,222 @@
+// A list of code lines of fixed height. Only what can be seen is in the page, so the cost does not grow with the text.
+
+import { div, h, span, type Kid } from "./dom";
+import type { Carry } from "./highlight";
+import { Minimap, type Tick } from "./minimap";
+import { painted, type Mark } from "./paint";
+import { clamp } from "./text";
+import type { Language } from "./wire";
+
+export const ROW = 18; // px; the line height in style.css
+const OVER = 10; // rows drawn beyond either edge
+const TALLEST = 8_000_000; // px; browsers cap an element's height, so beyond it the scroll bar is scaled
+
+/** How a row looks. */
+export interface Look {
+  readonly text: string;
+  readonly language: Language;
+  readonly carry?: Carry;
+  readonly gutter: Kid;
+  readonly marks?: readonly Mark[];
+  readonly class?: string;
+  readonly title?: string | null;
+  /** In place of the text. */
+  readonly node?: Kid;
+  /** Number of the pin, from 0. */
+  readonly pin?: number | null;
+  readonly data?: Record<string, string | null | undefined>;
+}
+
+/** The rows of a view. */
+export interface Rows {
+  readonly count: number;
+  /** Columns of the longest row. */
+  readonly width: number;
+  look(row: number): Look;
+  ticks?(): Iterable<Tick>;
+  /** Rows that the cursor passes over. */
+  skips?(row: number): boolean;
+}
+
+export interface Listeners {
+  hover?(row: number | null): void;
+  pick?(row: number, adding: boolean): void;
+  cursor?(row: number): void;
+  scroll?(top: number): void;
+}
+
+const NONE: Rows = { count: 0, width: 0, look: () => ({ text: "", language: "tir", gutter: null }) };
+let serial = 0;
+
+export class CodeView {
+  readonly element: HTMLElement;
+  readonly scroller: HTMLElement;
+  cursor = 0;
+  rows: Rows = NONE;
+  private readonly sizer: HTMLElement;
+  private readonly window: HTMLElement;
+  private readonly map: Minimap;
+  private readonly id = `tnb-code-${++serial}`;
+  private readonly watch: ResizeObserver | null;
+  private hovered: number | null = null;
+  private frame = 0;
+
+  constructor(
+    key: string,
+    label: string,
+    part: string,
+    private readonly on: Listeners,
+  ) {
+    this.window = div("window");
+    this.sizer = div("sizer", this.window);
+    this.scroller = h("div", { class: "scroller", tabindex: 0, role: "listbox", "aria-label": label, "data-k": key }, this.sizer);
+    this.map = new Minimap((share) => this.scrollTo(share * this.rows.count * ROW - this.scroller.clientHeight / 2));
+    this.element = h("div", { class: "code", "data-tnb": part }, this.scroller, this.map.element);
+    this.scroller.addEventListener(
+      "scroll",
+      () => {
+        this.on.scroll?.(this.top);
+        this.frame ||= requestAnimationFrame(() => this.paint());
+      },
+      { passive: true },
+    );
+    this.scroller.addEventListener("mouseover", (event) => this.hover(this.rowOf(event)));
+    this.scroller.addEventListener("mouseleave", () => this.hover(null));
+    this.scroller.addEventListener("click", (event) => this.click(event));
+    this.scroller.addEventListener("keydown", (event) => this.key(event));
+    this.watch = typeof ResizeObserver === "undefined" ? null : new ResizeObserver(() => this.paint());
+    this.watch?.observe(this.scroller);
+  }
+
+  close(): void {
+    this.watch?.disconnect();
+    cancelAnimationFrame(this.frame);
+  }
+
+  /** Shows other rows. */
+  show(rows: Rows, keepPlace = false): void {
+    const { top } = this;
+    this.rows = rows;
+    this.sizer.style.height = `${Math.min(rows.count * ROW, TALLEST)}px`;
+    this.sizer.style.setProperty("--columns", String(Math.min(rows.width, 3100)));
+    this.cursor = clamp(keepPlace ? this.cursor : 0, 0, Math.max(0, rows.count - 1));
+    this.scroller.scrollTop = keepPlace ? top / this.scale : 0;
+    if (!keepPlace) this.scroller.scrollLeft = 0;
+    this.refresh();
+  }
+
+  /** Draws the rows again, and the marks of the map. */
+  refresh(): void {
+    this.paint();
+    this.map.show(this.rows.ticks?.() ?? [], this.rows.count);
+  }
+
+  /** Moves the cursor to a row and brings it into sight: an edge step scrolls as little as needed, a jump lands in the middle. */
+  reveal(row: number, byStep = false): void {
+    this.cursor = row;
+    const y = row * ROW;
+    const height = this.scroller.clientHeight;
+    if (y < this.top) this.scrollTo(byStep ? y : y - height / 2 + ROW);
+    else if (y + ROW > this.top + height - 4) this.scrollTo(byStep ? y + ROW - height + 10 : y - height / 2 + ROW);
+    this.paint();
+  }
+
+  isVisible(row: number): boolean {
+    return row * ROW >= this.top && (row + 1) * ROW <= this.top + this.scroller.clientHeight;
+  }
+
+  /** Scroll position over the rows, whatever the scale of the bar. */
+  get top(): number {
+    return this.scroller.scrollTop * this.scale;
+  }
+
+  scrollTo(top: number): void {
+    this.scroller.scrollTop = clamp(top, 0, Math.max(0, this.rows.count * ROW - this.scroller.clientHeight)) / this.scale;
+    this.paint();
+  }
+
+  /** Adds or removes a mark of the rows in the page without drawing them anew. */
+  mark(attribute: string, wanted: (row: number) => boolean): void {
+    for (const element of this.window.children as HTMLCollectionOf<HTMLElement>) element.toggleAttribute(attribute, wanted(Number(element.dataset.row)));
+  }
+
+  private get scale(): number {
+    const full = this.rows.count * ROW;
+    const seen = this.scroller.clientHeight;
+    return full <= TALLEST ? 1 : (full - seen) / (TALLEST - seen);
+  }
+
+  private paint(): void {
+    cancelAnimationFrame(this.frame);
+    this.frame = 0;
+    const { top } = this;
+    const height = this.scroller.clientHeight || 400;
+    const first = clamp(Math.floor(top / ROW) - OVER, 0, this.rows.count);
+    const last = Math.min(this.rows.count, Math.ceil((top + height) / ROW) + OVER);
+    const drawn: HTMLElement[] = [];
+    for (let row = first; row < last; row++) drawn.push(this.draw(row));
+    this.window.style.top = `${this.scroller.scrollTop + first * ROW - top}px`;
+    this.window.replaceChildren(...drawn);
+    if (this.rows.count) this.scroller.setAttribute("aria-activedescendant", `${this.id}-${this.cursor}`);
+    this.map.see(top, height, this.rows.count * ROW);
+  }
+
+  private draw(row: number): HTMLElement {
+    const look = this.rows.look(row);
+    const pinned = look.pin !== undefined && look.pin !== null;
+    const element = h(
+      "div",
+      {
+        class: `row ${look.class ?? ""}${row === this.cursor ? " cursor" : ""}${pinned ? " pinned" : ""}`,
+        role: "option",
+        id: `${this.id}-${row}`,
+        "data-row": row,
+        "aria-selected": String(pinned),
+        "aria-posinset": row + 1,
+        "aria-setsize": this.rows.count,
+        title: look.title,
+        "data-pin": pinned ? look.pin! + 1 : null,
+        ...look.data,
+      },
+      span("gutter", look.gutter),
+      span("line", look.node ?? painted(look.text, look.language, look.marks, look.carry)),
+    );
+    if (pinned) element.style.setProperty("--pin", `var(--pin${look.pin})`);
+    return element;
+  }
+
+  private rowOf(event: Event): number | null {
+    const row = (event.target as Element).closest<HTMLElement>("[data-row]");
+    return row ? Number(row.dataset.row) : null;
+  }
+
+  private hover(row: number | null): void {
+    if (row === this.hovered) return;
+    this.hovered = row;
+    this.on.hover?.(row);
+  }
+
+  private click(event: MouseEvent): void {
+    const row = this.rowOf(event);
+    const selected = document.getSelection();
+    // text that was just selected stays selected
+    if (row === null || row >= this.rows.count || (selected && !selected.isCollapsed && this.scroller.contains(selected.anchorNode))) return;
+    this.cursor = row;
+    this.on.pick?.(row, event.shiftKey || event.metaKey || event.ctrlKey);
+  }
+
+  private key(event: KeyboardEvent): void {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const page = Math.max(1, Math.floor(this.scroller.clientHeight / ROW) - 2);
+    const step = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1, PageDown: page, PageUp: -page, Home: -Infinity, End: Infinity }[event.key];
+    if (step !== undefined) {
+      let row = clamp(this.cursor + step, 0, this.rows.count - 1);
+      while (this.rows.skips?.(row) && row > 0 && row < this.rows.count - 1) row += Math.sign(step);
+      this.reveal(row, true);
+      this.on.cursor?.(row);
+    } else if (event.key === "Enter" || event.key === " ") this.on.pick?.(this.cursor, event.shiftKey);
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  }
+}

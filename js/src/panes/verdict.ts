@@ -1,0 +1,133 @@
+// The bar on top: did it work, what does it use, and how does that compare with the last run. Whole facts only: what does not fit
+// is left out, never cut.
+
+import { button, div, fill, h, roving, ACROSS, span, type Kid } from "../dom";
+import type { Pane, Shell } from "../state";
+import { milliseconds, plural } from "../text";
+import type { WireFact } from "../wire";
+
+// short words for the bar, most telling first; everything stands in Run
+const WORDS: Record<string, string> = { registers: "registers", spills: "spills", "shared memory": "shared", shared: "shared", occupancy: "occupancy" };
+const ALONE = new Set(["time", "rate", "check", "launch"]);
+
+export class Verdict implements Pane {
+  readonly element = h("div", { class: "verdict", "data-tnb": "verdict" });
+
+  constructor(private readonly shell: Shell) {}
+
+  draw(): void {
+    const { trace, state } = this.shell;
+    const { kernel } = state;
+    const errors = trace.problems.filter((problem) => problem.wire.severity === "error" && !problem.foundIn).length;
+    const failed = errors > 0 || !trace.wire.ok;
+    const isSimulated = trace.wire.target === "sim";
+    fill(
+      this.element,
+      div(
+        "say",
+        span(`state ${failed ? "bad" : "good"}`, failed ? `✕ ${errors ? plural(errors, "error") : "failed"}` : "✓ ok"),
+        this.names(),
+        isSimulated
+          ? h("span", { class: "tag simulated", title: trace.wire.device ?? "run by the simulated device; not timed" }, "simulated")
+          : trace.wire.arch && h("span", { class: "tag", title: trace.wire.device }, trace.wire.arch),
+      ),
+      div("facts", failed ? this.stopped() : this.facts(), this.elapsed(failed)),
+      button("tall", state.isTall ? "Compact" : "Expand", () => this.shell.set({ isTall: !state.isTall }), { class: "tool", title: "height (f)" }),
+    );
+    this.element.toggleAttribute("data-failed", failed);
+    void kernel;
+  }
+
+  /** The kernel's name; with several, one to choose. */
+  private names(): Kid {
+    const { trace, state } = this.shell;
+    if (trace.kernels.length < 2) return span("name", state.kernel.name);
+    const list = h(
+      "div",
+      { class: "names", role: "tablist", "aria-label": "kernels" },
+      trace.kernels.map((kernel) =>
+        button(`kernel-${kernel.name}`, kernel.name, () => this.choose(kernel.name), {
+          class: "name",
+          role: "tab",
+          "data-tnb": "kernel",
+          "data-name": kernel.name,
+          "aria-selected": String(kernel === state.kernel),
+          tabindex: kernel === state.kernel ? 0 : -1,
+        }),
+      ),
+    );
+    roving(list, ACROSS, (distance) => {
+      const { kernels } = trace;
+      this.choose(kernels[(kernels.indexOf(this.shell.state.kernel) + distance + kernels.length) % kernels.length].name);
+      this.element.querySelector<HTMLElement>('.names [aria-selected="true"]')?.focus();
+    });
+    return list;
+  }
+
+  private choose(name: string): void {
+    const { trace, state } = this.shell;
+    const kernel = trace.kernels.find((one) => one.name === name)!;
+    const stage = kernel.stages.find((one) => one.name === state.stage.name && one.listing) ?? kernel.initial;
+    this.shell.set({ kernel, stage, site: null, path: [] });
+    this.shell.say(`kernel ${name}`);
+  }
+
+  private stopped(): Kid {
+    const at = this.shell.state.kernel.stages.find((stage) => stage.state === "failed");
+    return span("fact", span("value", "nothing was launched"), at && span("dim", `stopped at ${at.name}`));
+  }
+
+  private facts(): Kid {
+    const { trace, state } = this.shell;
+    const kernel = state.kernel.wire;
+    const shown: Kid[] = [];
+    for (const fact of trace.wire.run?.facts ?? []) if (fact.origin !== "none") shown.push(this.fact(fact));
+    shown.push(this.comparison());
+    const findings = trace.problems.filter((problem) => problem.foundIn).length;
+    if (findings)
+      shown.push(
+        button("findings", [span("amber", "▲"), span("value", plural(findings, "finding"))], () => this.shell.set({ view: "problems" }), { class: "fact" }),
+      );
+    const known = new Map((kernel.facts ?? []).map((fact) => [fact.name, fact]));
+    for (const name of ["launch", ...Object.keys(WORDS)]) {
+      const fact = known.get(name);
+      if (fact && fact.origin !== "none") shown.push(this.fact(fact));
+    }
+    return shown;
+  }
+
+  private fact(fact: WireFact): Kid {
+    const title = `${fact.name}: ${fact.value}${fact.unit ? ` ${fact.unit}` : ""}${fact.detail ? `\n${fact.detail}` : ""}${fact.origin ? `\nfrom: ${fact.origin}` : ""}`;
+    const word = ALONE.has(fact.name) ? null : (WORDS[fact.name] ?? fact.name);
+    return button(
+      `fact-${fact.name}`,
+      [fact.ok === true && span("good", "✓"), fact.ok === false && span("bad", "✕"), span("value", fact.value), word && span("dim", word)],
+      () => this.shell.set({ view: "run" }),
+      { class: "fact", title },
+    );
+  }
+
+  /** Time against the last run, where both were timed; else only that there was one. */
+  private comparison(): Kid {
+    const { trace, state } = this.shell;
+    const { previous } = trace;
+    if (!previous) return null;
+    const run = previous.execution === null || previous.execution === undefined ? "the last run" : `[${previous.execution}]`;
+    const open = (): void => this.shell.set({ view: "diff", base: "last" });
+    const then = parseFloat(previous.kernels?.[state.kernel.name]?.facts?.time ?? "");
+    const now = parseFloat(trace.wire.run?.facts?.find((fact) => fact.name === "time")?.value ?? "");
+    if (!(then > 0) || !(now > 0)) return button("previous", [span("dim", "compare with"), span("value", run)], open, { class: "fact", title: "what this run changed in every stage" });
+    const change = Math.round((now / then - 1) * 100);
+    return button("previous", [span(`value ${change <= 0 ? "good" : "amber"}`, `${change > 0 ? "+" : "−"}${Math.abs(change)} %`), span("dim", `time against ${run}`)], open, {
+      class: "fact",
+      title: `${then} then, ${now} now; opens the comparison`,
+    });
+  }
+
+  private elapsed(failed: boolean): Kid {
+    const { trace, state } = this.shell;
+    const sum = state.kernel.stages.reduce((total, stage) => total + (stage.milliseconds ?? 0), 0);
+    const elapsed = trace.wire.elapsed ?? sum;
+    return elapsed > 0 && span("fact dim wide", `${failed ? "after" : "compiled in"} ${milliseconds(elapsed)}`);
+  }
+}

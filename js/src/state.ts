@@ -1,0 +1,111 @@
+// What is shown, and what the panes may ask of the whole.
+
+import type { Kid } from "./dom";
+import type { Differ } from "./differ";
+import type { Site } from "./expansion";
+import type { Origin } from "./listing";
+import type { Search } from "./search";
+import type { Kernel, Stage, Trace } from "./trace";
+
+export const VIEWS = ["stage", "diff", "unroll", "problems", "run"] as const;
+export type View = (typeof VIEWS)[number];
+export const PINS = 4;
+/** Compare with the last run of the cell. */
+export const LAST_RUN = "last";
+
+export interface State {
+  readonly kernel: Kernel;
+  readonly view: View;
+  readonly stage: Stage;
+  /** Name of the stage to compare with, LAST_RUN, or null for the one before. */
+  readonly base: string | null;
+  readonly mode: "unified" | "split";
+  /** Source lines by number of the pin. */
+  readonly pins: readonly (number | null)[];
+  readonly search: Search;
+  readonly filter: string;
+  readonly showsSame: boolean;
+  readonly openGroups: ReadonlySet<string>;
+  readonly isTall: boolean;
+  readonly problem: number;
+  readonly site: Site | null;
+  readonly path: readonly number[];
+}
+
+export interface Shell {
+  readonly trace: Trace;
+  readonly state: State;
+  readonly differ: Differ;
+  /** Puts text into a new cell below; null where there is no notebook. */
+  readonly insert: ((text: string) => Promise<boolean>) | null;
+  set(patch: Partial<State>): void;
+  /** Speaks to screen readers. */
+  say(text: string): void;
+  /** Writes into the foot. */
+  tell(...kids: Kid[]): void;
+  /** Lights the lines that belong to source lines softly. */
+  soften(lines: readonly number[] | null): void;
+  pin(line: number, adding: boolean, from: "source" | "code" | "other"): void;
+  /** Says in the foot why a line of the shown stage is there. */
+  explain(line: number): void;
+  copy(text: string, what: string): void;
+  goToStage(distance: number): void;
+}
+
+export interface Pane {
+  readonly element: HTMLElement;
+  draw(): void;
+  close?(): void;
+}
+
+/** The pin that a line carries, and whether only through a further line (a call, a layout); null for none. */
+export function pinOf(pins: readonly (number | null)[], origin: Origin | null): { pin: number; isFurther: boolean } | null {
+  if (!origin) return null;
+  const direct = pins.indexOf(origin.lines[0]);
+  if (direct >= 0) return { pin: direct, isFurther: false };
+  for (let i = 1; i < origin.lines.length; i++) {
+    const pin = pins.indexOf(origin.lines[i]);
+    if (pin >= 0) return { pin, isFurther: true };
+  }
+  return null;
+}
+
+export const pinned = (pins: readonly (number | null)[]): number[] => pins.filter((line) => line !== null);
+
+/** The pins after a line was picked: alone, or added to the others; picked again, it goes. */
+export function picked(pins: readonly (number | null)[], line: number, adding: boolean): (number | null)[] {
+  const none = Array<number | null>(PINS).fill(null);
+  const at = pins.indexOf(line);
+  if (at >= 0) return adding || pinned(pins).length === 1 ? pins.map((pin) => (pin === line ? null : pin)) : [line, ...none.slice(1)];
+  if (!adding) return [line, ...none.slice(1)];
+  const free = pins.indexOf(null);
+  return pins.map((pin, i) => (i === (free < 0 ? PINS - 1 : free) ? line : pin));
+}
+
+/** Stages that the timeline shows one by one, given the filter and the folded groups; what it leaves out. */
+export function inTimeline(state: State): { items: (Stage | { group: string; stages: Stage[] })[]; hidden: number } {
+  const wanted = state.filter.trim().toLowerCase();
+  const items: (Stage | { group: string; stages: Stage[] })[] = [];
+  let hidden = 0;
+  for (const stage of state.kernel.stages) {
+    if (wanted) {
+      if (stage.name.toLowerCase().includes(wanted) || stage.group?.toLowerCase().includes(wanted)) items.push(stage);
+      continue;
+    }
+    const isUnreached = stage.state === "not_reached" && !stage.landmark;
+    const group = isUnreached ? "not reached" : stage.group;
+    const isFolded = isUnreached || (group === "tir" && !state.openGroups.has(group) && state.stage.group !== group);
+    if (group && isFolded) {
+      const last = items.findLast((item) => !("name" in item) && item.group === group) as { group: string; stages: Stage[] } | undefined;
+      if (last) last.stages.push(stage);
+      else items.push({ group, stages: [stage] });
+      continue;
+    }
+    if (stage.state === "same" && !stage.landmark && !state.showsSame && stage !== state.stage) {
+      hidden++;
+      continue;
+    }
+    items.push(stage);
+  }
+  return { items, hidden };
+}

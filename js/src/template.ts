@@ -1,0 +1,95 @@
+// Iterations that are equal but for a few places, folded into one template with those places marked.
+
+import type { Site } from "./expansion";
+import type { Listing } from "./listing";
+
+const MOST = 3000; // iterations that are compared
+const TOKEN = /\d[\w.]*(?:e[-+]\d+)?|[^\W\d]\w*|\s+|[^\w\s]/gu;
+
+interface Iteration {
+  readonly ordinal: number;
+  readonly tokens: readonly string[];
+}
+
+export interface Hole {
+  /** Positions among the tokens; several where they change together. */
+  readonly at: readonly number[];
+  readonly values: ReadonlyMap<number, string>;
+}
+
+export interface Template {
+  readonly tokens: readonly string[];
+  readonly holes: readonly Hole[];
+  /** Numbers of the turns that share it. */
+  readonly members: ReadonlySet<number>;
+}
+
+export class Templates {
+  private readonly groups = new Map<string, Iteration[]>();
+  private readonly keys = new Map<number, string>();
+  private readonly made = new Map<string, Template>();
+  /** Turns that made lines in the listing, and how many of them were compared. */
+  readonly makers: number;
+  readonly compared: number;
+
+  constructor(site: Site, listing: Listing) {
+    const texts = new Map<number, string[]>();
+    for (let line = 1; line <= listing.rows.length; line++) {
+      const ordinal = site.maker(listing.statement(line));
+      if (ordinal < 0) continue;
+      const text = texts.get(ordinal);
+      if (text) text.push(listing.rows[line - 1]);
+      else texts.set(ordinal, [listing.rows[line - 1]]);
+    }
+    this.makers = texts.size;
+    for (const [ordinal, lines] of texts) {
+      if (this.keys.size >= MOST) break;
+      const indent = lines.reduce((least, line) => (line.trim() ? Math.min(least, line.length - line.trimStart().length) : least), Infinity);
+      const tokens = lines.map((line) => line.slice(indent)).join("\n").match(TOKEN) ?? [];
+      const key = tokens.map(kind).join("");
+      this.keys.set(ordinal, key);
+      const group = this.groups.get(key);
+      if (group) group.push({ ordinal, tokens });
+      else this.groups.set(key, [{ ordinal, tokens }]);
+    }
+    this.compared = this.keys.size;
+  }
+
+  /** The template of a turn; null where it made no lines or was not compared. */
+  of(ordinal: number): Template | null {
+    const key = this.keys.get(ordinal);
+    if (key === undefined) return null;
+    let template = this.made.get(key);
+    if (!template) this.made.set(key, (template = fold(this.groups.get(key)!)));
+    const own = this.groups.get(key)!.find((one) => one.ordinal === ordinal)!;
+    return { ...template, tokens: own.tokens };
+  }
+
+  /** Is the turn of another template than most are? */
+  isOdd(ordinal: number): boolean {
+    const key = this.keys.get(ordinal);
+    if (key === undefined) return false;
+    const most = Math.max(...[...this.groups.values()].map((group) => group.length));
+    return this.groups.get(key)!.length < most;
+  }
+}
+
+/** What two iterations must share at a place: a number stands for any number, a numbered name for its name. */
+const kind = (token: string): string => (/^\d/.test(token) ? "0" : token.replace(/(?<=\D)_?\d+$/, "#"));
+
+function fold(group: readonly Iteration[]): Template {
+  const holes = new Map<string, { at: number[]; values: Map<number, string> }>();
+  const [head] = group;
+  head.tokens.forEach((token, at) => {
+    if (group.every((one) => one.tokens[at] === token)) return;
+    const values = new Map(group.map((one) => [one.ordinal, one.tokens[at]]));
+    const key = [...values.values()].join("\0");
+    const hole = holes.get(key);
+    if (hole) hole.at.push(at);
+    else holes.set(key, { at: [at], values });
+  });
+  return { tokens: head.tokens, holes: [...holes.values()], members: new Set(group.map((one) => one.ordinal)) };
+}
+
+/** Name of the nth hole: a, b, ... z, aa, ... */
+export const holeName = (n: number): string => (n < 26 ? String.fromCharCode(97 + n) : holeName(Math.floor(n / 26) - 1) + holeName(n % 26));
