@@ -29,11 +29,11 @@ def said(expression):
 @pytest.mark.parametrize("expression", ["A + 1", "2.0 * A", "B[i] - A", "-A", "B[i] < A", "A / B", "abs(A)"])
 def test_a_buffer_in_arithmetic_lacks_its_indices(expression):
     found = said(expression)
-    assert found.code == "TL201" and "0 instead of 2" in found.message and found.help == "write `A[i, j]`"
+    assert found.code == "TL201" and "as a number" in found.message and "`A[i, j]`" in found.help
 
 
 def test_a_region_in_arithmetic_lacks_the_indices_that_were_sliced():
-    assert "1 instead of 2" in said("A[:, 0] + 1").message
+    assert said("A[:, 0] + 1").message == "a region of `A` of shape (8,) is used as a number"
 
 
 @pytest.mark.parametrize(("function", "ours"), [("exp", "T.exp"), ("maximum", "T.max"), ("arctan", "T.atan")])

@@ -38,7 +38,6 @@ WITHOUT = {
     "TL119": "in a serial loop every thread of the block would run every iteration",
     "TL120": "what can fail, and what should happen then, is not in the text",
     "TL125": "a value that leaves the kernel needs a buffer parameter",
-    "TL127": "the syntax has no counterpart",
     "TL130": "what the name should hold on the other path is not in the text",
     "TL131": "the value after a loop of no turns is not in the text",
     "TL133": "it needs a buffer, or a condition that is known while building",
@@ -92,7 +91,7 @@ def test_functions_of_python_that_are_renamed_exist_in_the_language(name: str) -
 
 
 # Codes whose page shows a case without an edit.
-OTHER_CASE = {"TL117", "TL123", "TL128", "TL205"}
+OTHER_CASE = {"TL117", "TL123", "TL127", "TL128", "TL205"}
 
 
 @pytest.mark.parametrize("code", sorted(({cls.code for cls in CURES} | {"TL005"}) - OTHER_CASE))
@@ -217,6 +216,8 @@ MEANING = {
         "for i in [5, 3, 1]:\n    if B[i] == 8:\n        break\n    A[i] = 9.0",
         "for i in range(5, -1, -2):\n    if B[i] == 8:\n        break\n    A[i] = 9.0",
     ),
+    "region filled": ("B[2:6] = n  # these", "T.fill(B[2:6], n)  # these"),
+    "region copied": ("A[4:8] = A[0:4]", "T.copy(A[0:4], A[4:8])"),
     "attribute": ("B[0] = A.shpe[0]", "B[0] = A.shape[0]", "B[0] = A.shape[0]"),
     "await": ("A[0] = await A[1]", "A[0] = A[1]", "A[0] = A[1]"),
     "async for": ("async for i in range(3):\n    A[i] = 4.0", "for i in range(3):\n    A[i] = 4.0", "A[:3] = 4.0"),

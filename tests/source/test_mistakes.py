@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 import tilelang_nb
-from tilelang_nb.report.json import diagnostic as as_json
 from tilelang_nb.source.catalogue import CATALOGUE
 from tilelang_nb.source.catalogue.page import page
 from tilelang_nb.source.cures import CURES
@@ -87,11 +86,6 @@ def test_the_edits_of_every_page(golden) -> None:
         titles = "\n".join(f"  {fix.title}" for d in found.diagnostics for fix in d.fixes)
         blocks.append(f"{code} {CATALOGUE[code].slug}\n{titles or '  none for this text'}\n{edited(found)}\n")
     golden("\n".join(blocks), "mistakes/pages.txt")
-
-
-def test_the_json_of_every_page_with_an_edit(golden) -> None:
-    found = {code: [as_json(d) for d in compiled(page(code).bad).diagnostics] for code in with_an_edit()}
-    golden(json.dumps(found, indent=1, ensure_ascii=False) + "\n", "mistakes/pages.json")
 
 
 @pytest.mark.parametrize("code", [code for code in CATALOGUE if code != "TL900"])

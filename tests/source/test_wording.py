@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tilelang_nb.source.wording import number_text, of_type, with_article
+from tilelang_nb.source.wording import number_text, of_type, tidy, with_article
 
 
 @pytest.mark.parametrize(
@@ -47,3 +47,21 @@ def test_a_python_object_is_called_by_its_type() -> None:
 )
 def test_a_number_has_a_length_that_a_line_can_hold(number: float, said: str) -> None:
     assert number_text(number) == said
+
+
+@pytest.mark.parametrize(
+    ("expression", "said"),
+    [
+        ("(n + 64 - 1) // 64", "T.ceildiv(n, 64)"),
+        ("(n + 63) // 64", "T.ceildiv(n, 64)"),
+        ("((n + 3 - 1) // 3) * 2", "T.ceildiv(n, 3) * 2"),
+        ("(n * 2 + block - 1) // block", "T.ceildiv(n * 2, block)"),
+        ("(n + 62) // 64", "(n + 62) // 64"),
+        ("(n + 64 - 1) // 32", "(n + 64 - 1) // 32"),
+        ("n // 64", "n // 64"),
+        ("T.Cast('int64', n) //", "T.Cast('int64', n) //"),
+        ("n + 1", "n + 1"),
+    ],
+)
+def test_a_division_that_rounds_up_is_written_as_one(expression: str, said: str) -> None:
+    assert tidy(expression) == said

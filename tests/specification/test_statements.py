@@ -21,8 +21,8 @@ def test_with_takes_kernel_and_ws_only() -> None:
     )
     made = refuses(
         body,
-        ("TL104", "mark()", "before the kernel"),
-        ("TL104", "open('x')", "before the kernel"),
+        ("TL104", "mark()", "host code"),
+        ("TL104", "open('x')", "host code"),
         before=before,
         threads=128,
     )

@@ -21,6 +21,7 @@ from ..language.values import Buffer, Value, is_device, number
 from ..source import catalogue as say
 from ..source.diagnostic import Poisoned, Refusal
 from ..source.wording import of_type
+from .accumulation import carried
 from .names import POISON, Conflict, Frame, Gone, Hidden, Mutable, Plain, Site, bound_names
 from .scopes import Scope
 
@@ -198,7 +199,7 @@ class Bindings:
         scope: Any = self.scope
         while scope is not None and scope is not state.scope:
             if scope.kind == "parallel" and state.buffer.memory == "local.var":
-                raise Refusal(say.ScalarAccumulatedInParallel(name=name), node)
+                raise Refusal(carried(name, self.statement, scope.node), node)
             scope = scope.parent
         buffer = state.buffer
         if state.explicit:
@@ -243,7 +244,7 @@ class Bindings:
     def read_conflict(self, frame: Frame, name: str, conflict: Conflict) -> Value:
         """A name with different bindings is read: request a mutable scalar and go on with a stand-in of its type."""
         if conflict.parallel:
-            raise Refusal(say.ScalarAccumulatedInParallel(name=name), conflict.node)
+            raise Refusal(carried(name, self.binders.get(conflict.node), None), conflict.node)
         kind: Kind | None = None
         for binding in conflict.bindings:
             if binding is POISON:

@@ -23,11 +23,12 @@ from tvm.ir import Span as TvmSpan
 from ..language import tile_program
 from ..language.operands import stored
 from ..language.promotion import constant, in_ir
-from ..language.values import Buffer, Region, Value
+from ..language.values import Buffer, Region, Value, number
 from ..source import catalogue as say
 from ..source.diagnostic import Message, Refusal
 from ..source.text import Span, Text
 from .locate import header_span
+from .refusals import stores_region
 from .scopes import Scope
 
 
@@ -188,8 +189,8 @@ class Builder:
     def store(self, buffer: Buffer, index: tuple[Any, ...], value: Any) -> None:
         """Store one element; index as `Buffer.indices` gives it."""
         if any(isinstance(i, slice) for i in index):
-            remedy = f"use `T.copy` or `T.fill` on `{buffer.name}`"
-            raise Refusal(say.UnsupportedSyntax(what=f"a store into a region of `{buffer.name}`", remedy=remedy))
+            filled = "fill" if number(value) is not None else ""
+            raise Refusal(stores_region(buffer.name, "copy" if isinstance(value, (Buffer, Region)) else filled))
         places = [buffer.index_expr(i) for i in index]
         expr = stored(value, buffer.name, buffer.dtype).use()
         del value, index  # used up: they need no variables of their own

@@ -10,12 +10,10 @@ from tvm import tirx as tir
 from tvm.ir import Range, StringImm
 
 from ..language.launch import ClusterKernel, Kernel, ws
-from ..language.operands import described
 from ..language.promotion import as_type, constant
 from ..language.values import Value
 from ..source import catalogue as say
 from ..source.diagnostic import Poisoned, Refusal
-from ..source.wording import of_type
 from .assign import bind_target
 from .control import ReturnValue
 from .emit import Launch
@@ -35,7 +33,7 @@ def with_statement(walker: Any, node: ast.With) -> None:
     maker = None
     if isinstance(call, ast.Call) and isinstance(call.func, (ast.Name, ast.Attribute)):
         maker = walker.evaluate(call.func)
-        _check_maker(maker, call)
+        _check_maker(maker, item)
     try:
         manager = walker.evaluate(call)
     except (Refusal, Poisoned) as mistake:
@@ -48,8 +46,7 @@ def with_statement(walker: Any, node: ast.With) -> None:
     elif isinstance(manager, ws):
         warp_groups(walker, node, manager, item.optional_vars)
     else:
-        what = described(manager) if isinstance(manager, Value) else of_type(manager)
-        raise Refusal(say.UnsupportedWith(what=what, remedy="prepare the value before the kernel"), call)
+        raise context_of_python(call, item.optional_vars)
 
 
 def _refused_launch(walker: Any, node: ast.With, mistake: Refusal | Poisoned) -> None:
@@ -64,12 +61,12 @@ def _refused_launch(walker: Any, node: ast.With, mistake: Refusal | Poisoned) ->
     launch(walker, node, Kernel(1, 1, 1, threads=(1024, 1, 1)), None)
 
 
-def _check_maker(function: Any, call: ast.Call) -> None:
+def _check_maker(function: Any, item: ast.withitem) -> None:
     """Other context managers are refused before they are made: `open` would already touch a file."""
     if str(getattr(function, "__module__", "")).startswith(__name__.split(".")[0]):
         return
     if isinstance(function, (type, BuiltinFunctionType)):
-        raise context_of_python(call)
+        raise context_of_python(item.context_expr, item.optional_vars)
 
 
 def launch(walker: Any, node: ast.With, spec: Kernel, target: ast.expr | None) -> None:

@@ -14,6 +14,7 @@ from ..language.promotion import Kind, as_type, join_rebound, kind_of
 from ..language.values import Buffer, Region, Value, is_device
 from ..source import catalogue as say
 from ..source.diagnostic import Poisoned, Refusal
+from .accumulation import carried
 from .bindings import dtype_of_kind, is_number
 from .names import POISON, Conflict, Gone, Hidden, Mutable, Plain
 from .scopes import Scope
@@ -113,7 +114,7 @@ def merge_loop(walker: Any, scope: Scope, targets: set[str], bound: Mapping[Any,
         if key in scope.exposed and isinstance(plain, (Plain, Mutable) if parallel else Plain):
             try:
                 if parallel:
-                    raise Refusal(say.ScalarAccumulatedInParallel(name=name), node)
+                    raise Refusal(carried(name, walker.binders.get(node), scope.node), node)
                 _carry(walker, name, plain, new, node, meeting)
             except Poisoned:
                 merge(walker, key, POISON)

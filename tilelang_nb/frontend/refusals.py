@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..source import catalogue as say
+from ..source.cures.control_flow import as_range
 from ..source.diagnostic import Message, Note, Refusal
 from ..source.text import Text
 from .places import line_span
@@ -64,6 +65,15 @@ def target_is_attribute(target: ast.expr) -> Refusal:
     return Refusal(say.UnsupportedSyntax(what="assignment to an attribute in a kernel", remedy=remedy), target)
 
 
+def stores_region(name: str, operation: str) -> say.RegionStore:
+    """TL127 for `A[i:j] = value`.  operation: of the language, which stores such a value there; "" for none."""
+    what = f"a store into a region of `{name}`"
+    remedies = {"copy": "write `T.copy(source, region)`", "fill": "write `T.fill(region, value)`"}
+    return say.RegionStore(
+        what=what, remedy=remedies.get(operation, "store each element in a loop"), operation=operation
+    )
+
+
 def deletes_no_name(node: ast.Delete) -> Refusal:
     """TL127 for `del` of an element or attribute."""
     remedy = "only names can be deleted"
@@ -76,10 +86,13 @@ def several_items(node: ast.With) -> Refusal:
     return Refusal(say.UnsupportedWith(what="several items", remedy=remedy), node)
 
 
-def context_of_python(call: ast.Call) -> Refusal:
-    """TL104 for a context manager of Python, refused before it is made."""
-    what = f"`{ast.unparse(call.func)}`"
-    return Refusal(say.UnsupportedWith(what=what, remedy="prepare the value before the kernel"), call)
+def context_of_python(node: ast.expr, target: ast.expr | None) -> Refusal:
+    """TL104 for a context manager of Python, where it can before it is made.  target: of its `as` clause."""
+    what = f"`{ast.unparse(node.func if isinstance(node, ast.Call) else node)}`"
+    remedy = "leave it out here; in host code it may stand around the call of the kernel"
+    if target is not None:
+        remedy = f"bind `{ast.unparse(target)}` before the kernel, in host code"
+    return Refusal(say.UnsupportedWith(what=what, remedy=remedy), node)
 
 
 def iterates_over_buffer(what: str, node: ast.expr, rank: int) -> say.NotIterable:
@@ -99,7 +112,11 @@ def leaves_expanded_loop(word: str, node: ast.stmt, loop: ast.stmt, text: Text) 
     """TL110 with the line of the loop."""
     line = loop.lineno
     note = Note(f"the loop on line {line} is expanded while building", line_span(text, line))
-    return Refusal(say.RuntimeBreakOfCompileTimeLoop(word=word, line=str(line)), node, notes=[note])
+    numbers = as_range(loop.iter) if isinstance(loop, ast.For) else ""
+    remedy = ", with the values in a buffer: `for i in range(n)`"
+    if numbers and isinstance(loop, ast.For):
+        remedy = f": `for {ast.unparse(loop.target)} in {numbers}`"
+    return Refusal(say.RuntimeBreakOfCompileTimeLoop(word=word, line=str(line), remedy=remedy), node, notes=[note])
 
 
 def leaves_loop_of_kind(word: str, node: ast.stmt, kind: str) -> Refusal | None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..source import catalogue as say
 from ..source.diagnostic import Refusal
+from ..source.wording import tidy
 from .calling import bad_argument, checked_call
 from .dtypes import storable
 from .operands import (
@@ -50,7 +51,7 @@ def tile_shape(shape: Any, called: str, most: int = LARGEST_TILE) -> tuple[int, 
     sizes = sizes_of(shape, called, most)
     for size in sizes:
         if isinstance(size, Value):
-            raise Refusal(say.SymbolicTileShape(extent=str(size)))
+            raise Refusal(say.SymbolicTileShape(extent=tidy(str(size))))
         if size < 1:
             bad_argument(f"a dimension of {size} in `{called}`", "give 1 or more")
     check_extent(math.prod(sizes), most, called, "the number of elements")

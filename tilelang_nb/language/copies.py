@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..source import catalogue as say
+from ..source.diagnostic import Refusal
 from .calling import bad_argument, checked_call
 from .operands import (
     BARRIER,
@@ -95,6 +96,20 @@ def _origin(value: Value, other: Region, called: str) -> Region:
     return boxed(buffer, index, (1,) * (len(index) - len(extents)) + tuple(extents))
 
 
+def _check_inside(side: Region, called: str) -> None:
+    """TL202 where an origin with the extents of the other side leaves its tile; over the edge of global memory nothing
+    is read or written.
+    """
+    if side.memory == GLOBAL:
+        return
+    for begin, extent, size in zip(side.begin, side.extent, side.buffer.shape):
+        if isinstance(begin, int) and isinstance(extent, int) and isinstance(size, int) and begin + extent > size:
+            taken, shape = f"{begin}:{begin + extent} of `{side.buffer.name}`", shown(side.buffer.shape)
+            problem = f"`{called}` takes {taken}, which has the shape {shape}"
+            remedy = "copy fewer elements, with slices on both sides" if begin else "make the tile larger"
+            raise Refusal(say.IndexOutOfBounds(problem=problem, remedy=remedy))
+
+
 def _annotated(called: str, annotations: Any, **options: Any) -> dict[str, Any]:
     if annotations is not None and not isinstance(annotations, dict):
         bad_argument(f"`annotations` of `{called}` is {described(annotations)}", "give a dict, or leave it out")
@@ -112,6 +127,7 @@ def _copy(name: str, called: str, source: Any, target: Any, *options: Any) -> No
     for side in boxes:
         if side.memory == BARRIER:
             bad_argument(f"`{called}` of the barrier `{side.buffer.name}`", "barriers are arrived at and waited for")
+        _check_inside(side, called)
     if is_float(read.dtype) and is_integer(written.dtype):
         builder().warn(say.ImplicitFloatToInteger(source=read.dtype, buffer=written.buffer.name, dtype=written.dtype))
     builder().operation(name, read, written, *options)

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..source import catalogue as say
 from ..source.diagnostic import Refusal
+from ..source.wording import tidy
 from .calling import bad_argument, checked_call, nearest
 from .operands import (
     FRAGMENT,
@@ -173,7 +174,7 @@ def _check_shapes(called: str, tiles: list[Any], ta: bool, tb: bool) -> None:
             )
         if any(isinstance(n, Value) for n in tile.extent):
             symbolic = next(n for n in tile.extent if isinstance(n, Value))
-            raise Refusal(say.SymbolicTileShape(extent=str(symbolic)))
+            raise Refusal(say.SymbolicTileShape(extent=tidy(str(symbolic))))
     a, b, c = tiles
     m, k = reversed(a.extent[-2:]) if ta else a.extent[-2:]
     kb, n = reversed(b.extent[-2:]) if tb else b.extent[-2:]

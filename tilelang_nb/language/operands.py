@@ -15,7 +15,7 @@ from tvm.sym import Analyzer
 
 from ..source import catalogue as say
 from ..source.diagnostic import Refusal
-from ..source.wording import number_text, of_type, with_article
+from ..source.wording import number_text, of_type, tidy, with_article
 from .calling import bad_argument
 from .promotion import constant, integer_range, is_float, is_integer, weak
 from .values import Buffer, Region, Value, builder, number, simplified
@@ -66,7 +66,7 @@ def described(value: Any) -> str:
 
 def shown(shape: Any) -> str:
     """A shape as a message writes it."""
-    parts = [str(Analyzer().simplify(n.use()) if isinstance(n, Value) else n) for n in shape]
+    parts = [tidy(str(Analyzer().simplify(n.use()) if isinstance(n, Value) else n)) for n in shape]
     return f"({parts[0]},)" if len(parts) == 1 else f"({', '.join(parts)})"
 
 

@@ -21,7 +21,7 @@ from tvm import tirx as tir
 from tvm.sym import Analyzer
 
 from ..source import catalogue as say
-from ..source.calls import wrong_rank
+from ..source.calls import used_as_number, wrong_rank
 from ..source.diagnostic import Message, Refusal
 from ..source.wording import number_text, of_type, with_article
 from .promotion import KNOWN, as_type, cast, check_right, constant, in_ir, is_float, is_integer, join_operands
@@ -442,8 +442,9 @@ class Region(IndexedOnly):
         return self.buffer.memory
 
     def lacks_indices(self) -> Message:
-        """TL201: slices are no indices."""
-        return self.buffer.lacks_indices(len(self.begin) - len(self.axes))
+        """TL201: a region is no number."""
+        name = self.buffer.name
+        return used_as_number(f"a region of `{name}`", name, self.shape, len(self.buffer.shape))
 
     def inner(self, index: Any) -> tuple[Any, ...]:
         """An index into this region as an index into its buffer."""

@@ -26,6 +26,7 @@ from .context import LaunchContext, ThreadSet
 from .legalise import legalised
 from .loop_layouts import Contradiction, LoopLayouts, linear
 from .nests import Nest, Site, Sites, collect
+from .ops.elementwise import TILE
 from .ops.operations import OPERATIONS
 from .rewrite import constant, scope, size, variables, walk
 from .vectors import vector_width
@@ -272,10 +273,11 @@ class LayoutInference:
                     reach = f"{bounds.min_value} to {bounds.max_value}"
                     shape = tuple(_shape(access.buffer))
                     problem = f"`{index}` runs from {reach}, outside of `{access.buffer.name}`, shape {shape}"
-                    message = say.IndexOutOfBounds(
-                        problem=problem, remedy="make the loop fit, or put a condition around"
-                    )
-                    self.launch.report(message, access.span)
+                    remedy = "make the loop fit, or put a condition around"
+                    if TILE in nest.loops[0].annotations:  # the loop is ours, not the user's
+                        problem = f"the elements {reach} are used of `{access.buffer.name}`, shape {shape}"
+                        remedy = "make the region fit into the tile"
+                    self.launch.report(say.IndexOutOfBounds(problem=problem, remedy=remedy), access.span)
                     self.refused = True
                     return True
         return False

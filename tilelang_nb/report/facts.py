@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -10,6 +11,9 @@ from typing import Any
 from ..lowering.shared_memory import shared_memory_limit
 from ..source.diagnostic import Diagnostic
 from ..source.render import count
+from ..source.wording import tidy
+
+_CALL = re.compile(r"[\w.]+\([^()]*\)|\([^()]*\)")  # what a product needs no parentheses around
 
 
 @dataclass(frozen=True)
@@ -98,7 +102,7 @@ def _thread_axes(statement: Any) -> Iterable[tuple[str, str]]:
     """The tags and extents of the axes that stand around the body of a launch."""
     while statement is not None:
         if getattr(statement, "attr_key", None) == "thread_extent":
-            yield str(statement.node.thread_tag), str(statement.value)
+            yield str(statement.node.thread_tag), tidy(str(statement.value))
         for inner in getattr(statement, "seq", ()):
             if getattr(inner, "attr_key", None) == "thread_extent":
                 yield from _thread_axes(inner)
@@ -107,7 +111,7 @@ def _thread_axes(statement: Any) -> Iterable[tuple[str, str]]:
 
 def _sizes(axes: dict[str, str], index: str) -> tuple[str, ...]:
     sizes = [axes.get(f"{index}.{axis}", "1") for axis in "xyz"]
-    sizes = [size if size.isalnum() or size[0] + size[-1] == "()" else f"({size})" for size in sizes]
+    sizes = [size if size.isalnum() or _CALL.fullmatch(size) else f"({size})" for size in sizes]
     while len(sizes) > 1 and sizes[-1] == "1":
         sizes.pop()
     return tuple(sizes)

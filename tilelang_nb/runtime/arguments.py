@@ -114,7 +114,7 @@ def _assign(taken: list[Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], 
     if returned:
         takes += f"; {', '.join(returned)} {'is' if len(returned) == 1 else 'are'} returned"
     if len(args) > len(names):
-        raise _mismatch(f"number {len(names) + 1}", _count(len(names), "argument"), f"{len(args)}", takes)
+        raise Refusal(say.TooManyArguments("", _count(len(names), "argument"), f"{len(args)}", takes))
     given = dict(zip(names, args))
     for name, value in kwargs.items():
         if name in given:

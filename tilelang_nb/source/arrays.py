@@ -89,7 +89,7 @@ CONVERSIONS: dict[str, str | None] = {
 
 def element_of(array: str, rank: int) -> str:
     """An element of an array as its text: `A[i, j]`."""
-    return f"{array}[{', '.join(INDICES[at % len(INDICES)] for at in range(max(rank, 1)))}]"
+    return f"{array}[{', '.join(INDICES[at % len(INDICES)] for at in range(rank)) or '()'}]"
 
 
 def for_array(name: str, array: str, rank: int, operations: Container[str]) -> str:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from .catalogue.operations import NoSuchDtype, WrongNumberOfIndices
+from .arrays import element_of
+from .catalogue.operations import NoIndices, NoSuchDtype, WrongNumberOfIndices
 from .catalogue.sources import BadArgument, UnknownOperation
 from .wording import listed, nearest
 
@@ -89,9 +90,21 @@ def no_such_dtype(given: str, name: str, names: Iterable[str]) -> NoSuchDtype:
     return NoSuchDtype(problem=f"there is no dtype `{name}`", remedy=remedy, word=given, near=near or "")
 
 
+def shape_text(shape: Iterable[Any]) -> str:
+    """A shape as Python writes a tuple, with its extents as they stand."""
+    sizes = [str(extent) for extent in shape]
+    return f"({sizes[0]},)" if len(sizes) == 1 else f"({', '.join(sizes)})"
+
+
+def used_as_number(what: str, name: str, shape: Iterable[Any], rank: int) -> NoIndices:
+    """TL201 for a buffer, or a region of it, in arithmetic.  what: its name in the message.  rank: of the buffer."""
+    return NoIndices(name, str(rank), shape_text(shape), "0", element_of(name, rank), what)
+
+
 def wrong_rank(name: str, shape: Iterable[Any], given: int) -> WrongNumberOfIndices:
     """TL201 with so many indices given.  shape: extents, which are shown as they stand."""
-    sizes = [str(extent) for extent in shape]
-    shown = f"({sizes[0]},)" if len(sizes) == 1 else f"({', '.join(sizes)})"
-    example = f"{name}[{', '.join('ijklmnop'[at % 8] for at in range(len(sizes)))}]"
+    sizes = tuple(shape)
+    shown, example = shape_text(sizes), element_of(name, len(sizes))
+    if not given and sizes:
+        return used_as_number(f"`{name}`", name, sizes, len(sizes))
     return WrongNumberOfIndices(name, str(len(sizes)), shown, str(given), example)

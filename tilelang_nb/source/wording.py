@@ -4,6 +4,7 @@ line can hold.
 
 from __future__ import annotations
 
+import ast
 import difflib
 import math
 from collections.abc import Iterable
@@ -51,3 +52,38 @@ def listed(names: Iterable[str]) -> str:
     """Names in backticks, as a sentence lists them."""
     quoted = [f"`{name}`" for name in names]
     return quoted[0] if len(quoted) == 1 else ", ".join(quoted[:-1]) + f" and {quoted[-1]}" if quoted else "nothing"
+
+
+def tidy(expression: str) -> str:
+    """The text of an index expression as a kernel would write it: `T.ceildiv(n, 64)` for `(n + 64 - 1) // 64`."""
+    if "//" not in expression:
+        return expression
+    try:
+        tree = ast.parse(expression, mode="eval")
+    except (SyntaxError, ValueError, RecursionError):
+        return expression
+    return ast.unparse(_CeilingDivisions().visit(tree))
+
+
+class _CeilingDivisions(ast.NodeTransformer):
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        self.generic_visit(node)
+        size = _rounded_up(node.left, node.right) if isinstance(node.op, ast.FloorDiv) else None
+        if size is None:
+            return node
+        called = ast.Attribute(ast.Name("T", ast.Load()), "ceildiv", ast.Load())
+        return ast.Call(called, [size, node.right], [])
+
+
+def _rounded_up(left: ast.expr, step: ast.expr) -> ast.expr | None:
+    """`x` of `x + step - 1` or of `x + 63` for a step of 64."""
+    if not isinstance(left, ast.BinOp):
+        return None
+    less_one = isinstance(left.op, ast.Sub) and isinstance(left.right, ast.Constant) and left.right.value == 1
+    if less_one and isinstance(left.left, ast.BinOp) and isinstance(left.left.op, ast.Add):
+        return left.left.left if ast.dump(left.left.right) == ast.dump(step) else None
+    added = left.right.value if isinstance(left.op, ast.Add) and isinstance(left.right, ast.Constant) else None
+    whole = step.value if isinstance(step, ast.Constant) else None
+    if isinstance(added, int) and isinstance(whole, int) and whole > 1 and added == whole - 1:
+        return left.left
+    return None

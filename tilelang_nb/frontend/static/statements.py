@@ -262,7 +262,7 @@ class Statements:
         if isinstance(call, ast.Call) and isinstance(call.func, (ast.Name, ast.Attribute)):
             maker = self.evaluate(call.func)
             if isinstance(maker, Path) and maker.builtin in MANAGERS:
-                raise refusals.context_of_python(call)
+                raise refusals.context_of_python(call, item.optional_vars)
         operation = maker.operation if isinstance(maker, Path) else None
         if operation in LAUNCHES:
             refused = False

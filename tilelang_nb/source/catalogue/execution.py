@@ -8,6 +8,7 @@ from ..diagnostic import Message
 
 __all__ = [
     "ArgumentMismatch",
+    "TooManyArguments",
     "TargetUnavailable",
     "SimulatedRace",
     "SimulatedOutOfBounds",
@@ -31,6 +32,14 @@ class ArgumentMismatch(Message):
     expected: str
     given: str
     remedy: str
+
+
+@dataclass(frozen=True)
+class TooManyArguments(ArgumentMismatch):
+    """More arguments than parameters; argument: "", for none of them is the wrong one."""
+
+    text = "expected {expected}, given {given}"
+    label = "takes fewer arguments"
 
 
 @dataclass(frozen=True)

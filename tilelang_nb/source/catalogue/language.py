@@ -104,15 +104,16 @@ class IsinstanceOfDeviceValue(Message):
 
 @dataclass(frozen=True)
 class RuntimeBreakOfCompileTimeLoop(Message):
-    """`break`/`continue` of a compile-time loop under a runtime condition."""
+    """`break`/`continue` of a compile-time loop under a runtime condition.  remedy: which serial loop."""
 
     code, slug = "TL110", "runtime-break-of-compile-time-loop"
     text = "`{word}` of the compile-time loop on line {line} under a runtime condition"
     label = "the loop is expanded before the condition is known"
-    advice = "use a serial loop: `for i in range(n)`"
+    advice = "use a serial loop{remedy}"
 
     word: str
     line: str
+    remedy: str
 
 
 @dataclass(frozen=True)

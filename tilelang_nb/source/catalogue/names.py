@@ -76,6 +76,7 @@ class ScalarAccumulatedInParallel(Message):
     code, slug = "TL134", "scalar-accumulated-in-parallel"
     text = "`{name}` is carried from one iteration of `T.Parallel` to another"
     label = "iterations of `T.Parallel` have no order"
-    advice = "add into a buffer with `T.atomic_add`, or use `T.reduce_sum` or `T.alloc_reducer`"
+    advice = "{remedy}"
 
     name: str
+    remedy: str

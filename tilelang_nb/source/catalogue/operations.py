@@ -8,6 +8,7 @@ from ..diagnostic import Message, for_edits
 
 __all__ = [
     "WrongNumberOfIndices",
+    "NoIndices",
     "IndexOutOfBounds",
     "SliceStep",
     "ShapeMismatch",
@@ -37,6 +38,17 @@ class WrongNumberOfIndices(Message):
     shape: str
     given: str
     example: str
+
+
+@dataclass(frozen=True)
+class NoIndices(WrongNumberOfIndices):
+    """A buffer or region where only a number can stand."""
+
+    text = "{what} of shape {shape} is used as a number"
+    label = "a kernel computes with elements"
+    advice = "write `{example}`, in a loop over the elements"
+
+    what: str = "a buffer"
 
 
 @dataclass(frozen=True)

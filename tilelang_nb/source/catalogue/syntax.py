@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..diagnostic import Message
+from ..diagnostic import Message, for_edits
 
 __all__ = [
     "ChainedAssignment",
@@ -20,6 +20,7 @@ __all__ = [
     "GlobalStatement",
     "MatchOnDeviceValue",
     "UnsupportedSyntax",
+    "RegionStore",
 ]
 
 
@@ -171,3 +172,12 @@ class UnsupportedSyntax(Message):
 
     what: str
     remedy: str
+
+
+@dataclass(frozen=True)
+class RegionStore(UnsupportedSyntax):
+    """`A[i:j] = value`.  operation: "fill" or "copy", which does it."""
+
+    label = "an assignment stores one element"
+
+    operation: str = for_edits()

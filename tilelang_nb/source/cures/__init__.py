@@ -37,6 +37,7 @@ CURES: dict[type[Message], Cure] = {
     say.GeneratorKernel: words.coroutine,
     say.ImportInKernel: statements.import_before,
     say.MatchOnDeviceValue: control_flow.branches,
+    say.RegionStore: operations.region_store,
     say.ValueNeededWhileBuilding: expressions.device_function,
     say.TypeConflict: operations.cast_of_rebound,
     say.LossyConstant: operations.whole_number,

@@ -43,17 +43,23 @@ def range_of_items(message: say.RuntimeBreakOfCompileTimeLoop, span: Span, at: P
     """A loop over numbers that are written out at even distances is a loop over a `range`."""
     node = the(at, span, (ast.Break, ast.Continue))
     loop = next((n for n in at.around(node) if isinstance(n, (ast.For, ast.While))), None) if node is not None else None
-    if not isinstance(loop, ast.For) or not isinstance(loop.iter, (ast.List, ast.Tuple)):
-        return
-    items = [item.value for item in loop.iter.elts if isinstance(item, ast.Constant) and type(item.value) is int]
-    steps = {following - item for item, following in itertools.pairwise(items)}
-    if len(items) < len(loop.iter.elts) or len(steps) != 1 or 0 in steps:
-        return
+    instead = as_range(loop.iter) if isinstance(loop, ast.For) else ""
+    if instead:
+        yield replaced(f"loop over `{instead}`", at, loop.iter, instead)  # type: ignore[union-attr]
+
+
+def as_range(items: ast.expr) -> str:
+    """The `range` that gives the numbers of a list or tuple, where they stand at even distances; "" for others."""
+    if not isinstance(items, (ast.List, ast.Tuple)):
+        return ""
+    numbers = [item.value for item in items.elts if isinstance(item, ast.Constant) and type(item.value) is int]
+    steps = {following - number for number, following in itertools.pairwise(numbers)}
+    if len(numbers) < len(items.elts) or len(steps) != 1 or 0 in steps:
+        return ""
     (step,) = steps
-    stop = items[-1] + step
-    written = f"{stop}" if step == 1 and items[0] == 0 else f"{items[0]}, {stop}"
-    instead = f"range({written})" if step == 1 else f"range({written}, {step})"
-    yield replaced(f"loop over `{instead}`", at, loop.iter, instead)
+    stop = numbers[-1] + step
+    written = f"{stop}" if step == 1 and numbers[0] == 0 else f"{numbers[0]}, {stop}"
+    return f"range({written})" if step == 1 else f"range({written}, {step})"
 
 
 def after_the_loop(message: say.LoopElse, span: Span, at: Places) -> Iterator[Fix]:

@@ -85,6 +85,18 @@ def _holds(target: str, other: str) -> bool:
     return a[1] == b[1] and int(a[2]) >= int(b[2])
 
 
+def region_store(message: say.RegionStore, span: Span, at: Places) -> Iterator[Fix]:
+    """`T.fill(region, value)` or `T.copy(source, region)`."""
+    node = the(at, span, ast.Subscript)
+    statement = at.parents.get(node) if node is not None else None
+    if not message.operation or not isinstance(statement, ast.Assign) or statement.targets != [node]:
+        return
+    target, value = at.written(node), at.written(statement.value)
+    called = f"{language(at)}.{message.operation}"
+    arguments = f"{value}, {target}" if message.operation == "copy" else f"{target}, {value}"
+    yield replaced(f"write `{called}`", at, statement, f"{called}({arguments})")
+
+
 def whole_number(message: say.LossyConstant, span: Span, at: Places) -> Iterator[Fix]:
     """The constant without its fraction."""
     try:
