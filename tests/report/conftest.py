@@ -161,6 +161,13 @@ def turn(value: str, *children: Any, first: int = 0, last: int = -1) -> SimpleNa
     )
 
 
+@dataclass(eq=False)
+class Build:
+    """What the reports read of a build."""
+
+    lowered: Any
+
+
 @dataclass
 class Kernel:
     """What the reports read of a runtime kernel."""
@@ -204,7 +211,8 @@ class Kernel:
             shared_memory=space,
             workspaces=(SimpleNamespace(name="W", dtype="float32", shape=(4,)),),
         )
-        self.build = lambda: None if self.refused else SimpleNamespace(lowered=lowered)
+        build = None if self.refused else Build(lowered)
+        self.build = lambda: build
 
     @property
     def ok(self):

@@ -9,6 +9,7 @@ from html.parser import HTMLParser
 import pytest
 
 from tilelang_nb.report import diagnostics_html, to_html, to_json, to_page, to_text
+from tilelang_nb.report import page as page_module
 from tilelang_nb.report.facts import changes, facts, launch_shapes
 from tilelang_nb.report.stage_json import numbered, runs
 from tilelang_nb.source import catalogue as say
@@ -149,8 +150,22 @@ class TestHtml:
         page = to_page(cell)
         assert page.startswith("<!doctype html>")
         assert "<title>In[3] - tilelang_nb</title>" in page
-        assert "prefers-color-scheme: dark" in page and "<script" not in page and "http" not in page
+        assert "prefers-color-scheme: dark" in page
+        assert not re.search(r"""(src|href)\s*=\s*["']?\w+:""", page), "it loads nothing"
         assert to_page(cell.kernels["scale"]).count("<title>scale - tilelang_nb</title>") == 1
+
+    def test_a_page_holds_the_viewer_and_no_text_of_it_ends_its_element(self, make_cell, monkeypatch):
+        monkeypatch.setattr(page_module, "provided", lambda name: lambda: "export const mount = '</script><!--'")
+        page = to_page(make_cell({}, (), Text("x = '</script><script>attack()</script>'")))
+        elements = re.findall(r'<script type="application/json" id="([\w-]+)">(.*?)</script>', page, re.DOTALL)
+        assert [name for name, _ in elements] == ["tilelang-nb-trace", "tilelang-nb-viewer"]
+        assert json.loads(elements[0][1])["source"]["text"] == "x = '</script><script>attack()</script>'"
+        assert json.loads(elements[1][1]) == "export const mount = '</script><!--'"
+        assert page.count("<script") == page.count("</script>") == 3
+
+    def test_a_page_without_the_viewer_is_the_static_report(self, cell, monkeypatch):
+        monkeypatch.setattr(page_module, "provided", lambda name: lambda: "")
+        assert "<script" not in to_page(cell) and "T.copy(" in to_page(cell)
 
 
 class TestJson:

@@ -89,4 +89,6 @@ def place(span: Span | None) -> list[int] | None:
 
 def string(text: str) -> str:
     """Half of a surrogate pair, which no encoding can carry, is replaced."""
+    if text.isascii():
+        return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

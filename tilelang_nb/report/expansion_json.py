@@ -3,15 +3,16 @@
     unroll      {id, kind, line, label, header, definition_line, names[], iterations}
     iteration   {value, bound[], statements[first, last], also?[[first, last]], children[unroll]}
 
-Statement numbers are those of `statements` in the stages.  `bound` holds the value of each of `names`, null where the
+`id` is that of the place: the instances of a loop in the iterations of an outer one share it.  Statement numbers are
+those of `statements` in the stages.  `bound` holds the value of each of `names`, null where the
 iteration does not bind it.  `line` is null, and so is `definition_line`, where it is a line of another cell's text.
 """
 
 from __future__ import annotations
 
-import itertools
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..source.text import Text
@@ -22,10 +23,31 @@ WIDEST_HEADER = 160
 
 def unroll(root: Any, text: Text) -> dict[str, Any]:
     """The tree from its root, the kernel.  text: what its lines are lines of."""
-    return _node(root, text, itertools.count(), True)
+    return _node(root, text, _Places(), 0, True)
 
 
-def _node(node: Any, text: Text, numbers: Iterator[int], here: bool) -> dict[str, Any]:
+class _Places:
+    """Numbers for the places at which something is expanded: below one outer place, by what it is and where it stands,
+    and by its turn among those alike.
+    """
+
+    def __init__(self) -> None:
+        self.known: dict[Any, int] = {}
+
+    def number(self, outer: int, node: Any, occurrence: int) -> int:
+        place = (outer, node.kind, node.line, node.label, node.definition_line, occurrence)
+        return self.known.setdefault(place, len(self.known) + 1)
+
+    def numbers(self, outer: int, nodes: Sequence[Any]) -> Iterator[int]:
+        """For the nodes of one iteration."""
+        alike: Counter[Any] = Counter()
+        for node in nodes:
+            key = (node.kind, node.line, node.label, node.definition_line)
+            yield self.number(outer, node, alike[key])
+            alike[key] += 1
+
+
+def _node(node: Any, text: Text, places: _Places, number: int, here: bool) -> dict[str, Any]:
     """here: does the node stand in `text`, or in a macro of another one?"""
     inside = here if node.kind != "macro" else defined_in(node, text)
     names: dict[str, None] = {}
@@ -35,7 +57,7 @@ def _node(node: Any, text: Text, numbers: Iterator[int], here: bool) -> dict[str
         names.update(dict.fromkeys(bound[-1]))
     header = text.line(node.line).strip()[:WIDEST_HEADER] if here else ""
     return {
-        "id": next(numbers),
+        "id": number,
         "kind": node.kind,
         "line": node.line if here else None,
         "label": string(node.label),
@@ -43,7 +65,7 @@ def _node(node: Any, text: Text, numbers: Iterator[int], here: bool) -> dict[str
         "definition_line": node.definition_line if node.definition_line and inside else None,
         "names": list(names),
         "iterations": [
-            _iteration(turn, [_value(held, name) for name in names], text, numbers, inside)
+            _iteration(turn, [_value(held, name) for name in names], text, places, number, inside)
             for turn, held in zip(node.iterations, bound)
         ],
     }
@@ -53,15 +75,23 @@ def _value(held: dict[str, str], name: str) -> str | None:
     return string(held[name]) if name in held else None
 
 
-def _iteration(turn: Any, bound: list[str | None], text: Text, numbers: Iterator[int], here: bool) -> dict[str, Any]:
+def _iteration(
+    turn: Any, bound: list[str | None], text: Text, places: _Places, outer: int, here: bool
+) -> dict[str, Any]:
+    children = turn.children
     entry: dict[str, Any] = {
         "value": string(turn.value),
         "bound": bound,
         "statements": [turn.first_statement, turn.last_statement],
-        "children": [_node(child, text, numbers, here) for child in turn.children],
+        "children": [
+            _node(child, text, places, number, here) for child, number in zip(children, places.numbers(outer, children))
+        ],
     }
-    later = [list(interval) for interval in turn.intervals[1:]]
-    return {**entry, "also": later} if later else entry
+    if any(child.kind == "comprehension" for child in children):
+        later = [list(interval) for interval in turn.intervals[1:]]
+        if later:
+            entry["also"] = later
+    return entry
 
 
 def defined_in(macro: Any, text: Text) -> bool:

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from ..lowering.shared_memory import shared_memory_limit
@@ -100,10 +101,14 @@ def launch_shapes(kernel: Any) -> tuple[LaunchShape, ...]:
 
 def _thread_axes(statement: Any) -> Iterable[tuple[str, str]]:
     """The tags and extents of the axes that stand around the body of a launch."""
+    threads = False
     while statement is not None:
         if getattr(statement, "attr_key", None) == "thread_extent":
-            yield str(statement.node.thread_tag), tidy(str(statement.value))
-        for inner in getattr(statement, "seq", ()):
+            tag = str(statement.node.thread_tag)
+            threads = threads or tag.startswith("threadIdx")
+            yield tag, tidy(str(statement.value))
+        # Axes stand around the statements of a launch, of which there may be very many: none is looked for among them.
+        for inner in getattr(statement, "seq", ()) if not threads else ():
             if getattr(inner, "attr_key", None) == "thread_extent":
                 yield from _thread_axes(inner)
         statement = getattr(statement, "body", None)
@@ -174,10 +179,18 @@ def changes(stages: Sequence[Any]) -> list[Change]:
 
     Nothing for the source and for the first stage after it, which is in other words altogether.
     """
+    return list(_changes(tuple("" if stage.name == "source" else stage.text for stage in stages)))
+
+
+@lru_cache(maxsize=32)  # text, HTML and JSON of one cell ask for the same
+def _changes(texts: tuple[str, ...]) -> tuple[Change, ...]:
     result: list[Change] = []
     before: Counter[str] | None = None
-    for stage in stages:
-        lines = [] if stage.name == "source" else [line.strip() for line in stage.text.split("\n")]
+    for text, last in zip(texts, ("", *texts)):
+        if text and text == last:
+            result.append(Change(frozenset(), 0))
+            continue
+        lines = [line.strip() for line in text.split("\n")] if text else []
         left, new = Counter(lines) if before is None else before.copy(), set()
         for number, line in enumerate(lines):
             if left[line]:
@@ -187,4 +200,4 @@ def changes(stages: Sequence[Any]) -> list[Change]:
         left[""] = 0
         result.append(Change(frozenset(new), sum(left.values())))
         before = Counter(lines) if lines else None
-    return result
+    return tuple(result)

@@ -23,6 +23,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from ..source.collector import collector_paused
 from .cell_run import UNKNOWN_RUN, CellRun
 from .diagnostic_json import diagnostic, pages, patched, string
 from .kernel_json import kernel
@@ -39,6 +40,7 @@ def to_json(subject: Any, run: CellRun = UNKNOWN_RUN) -> str:
     return json.dumps(to_data(subject, run), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
+@collector_paused()
 def to_data(subject: Any, run: CellRun = UNKNOWN_RUN, show: Sequence[str] = ()) -> dict[str, Any]:
     """The same as dicts, lists, strings and numbers.  show: the stages to give beside `source`; all if empty."""
     named = getattr(subject, "kernels", None)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from ..source.text import Text
 from .diagnostic_json import diagnostic, place, string
@@ -29,7 +30,8 @@ def kernel(one: Any, name: str, subject: Any, show: Sequence[str] = ()) -> dict[
     subject: the compilation that it is shown with, or itself.  show: the stages to give; all if empty.
     """
     program = lowered(one)
-    shown = chosen_of(stages(one), show) if show else stages(one)
+    every, expansion = _unchanging(one)
+    shown = chosen_of(every, show) if show else every
     reached = {stage["name"] for stage in shown if "text" in stage or "same_as" in stage}
     lines = allocations(one)
     data: dict[str, Any] = {
@@ -49,7 +51,7 @@ def kernel(one: Any, name: str, subject: Any, show: Sequence[str] = ()) -> dict[
         ],
         "stages": shown,
         "default": next((stage for stage in (*show, *SHOWN_FIRST) if stage in reached), "source"),
-        "unroll": unroll(one.unroll, one.text) if one.program is not None else None,
+        "unroll": expansion,
         "launches": [
             {"name": shape.name, "grid": list(shape.grid), "block": list(shape.block)} for shape in launch_shapes(one)
         ],
@@ -69,6 +71,20 @@ def kernel(one: Any, name: str, subject: Any, show: Sequence[str] = ()) -> dict[
             "first_line": one.text.first_line,
         }
     return data
+
+
+# The stages and the expansion of builds, which are shared by the runs of an unchanged cell.
+_known: WeakKeyDictionary[Any, tuple[list[dict[str, Any]], dict[str, Any] | None]] = WeakKeyDictionary()
+
+
+def _unchanging(one: Any) -> tuple[list[dict[str, Any]], dict[str, Any] | None]:
+    """The stages and the record of expansion; nobody changes them once they are made."""
+    build = one.build()
+    if build is None or not one.ok:
+        return stages(one), unroll(one.unroll, one.text) if one.program is not None else None
+    if build not in _known:
+        _known[build] = stages(one), unroll(one.unroll, one.text)
+    return _known[build]
 
 
 def fact(known: Fact) -> dict[str, Any]:

@@ -191,6 +191,8 @@ class _Origins:
     def __init__(self, one: Any):
         self.text: Text = one.text
         self.statement_spans = one.program.statement_spans if one.program is not None else ()
+        # Places speak of the cell that built the program first, maybe an earlier run of the same text.
+        self.name = getattr(getattr(one.program, "text", one.text), "name", "")
         self.calls: dict[int, tuple[int, ...]] = {}
         self.foreign = False
         if one.program is not None:
@@ -233,7 +235,7 @@ class _Origins:
             made_by = statements[at] if at < len(statements) else None
             further = self.calls.get(made_by, ()) if made_by is not None else ()
             kinds = ["call"] * len(further)
-            if files and files[at] not in (None, self.text.name):
+            if files and files[at] not in (None, self.name):
                 own, further, kinds = further[:1], further[1:], kinds[1:]  # the line is one of another text
             elif not source and span is not None and 0 < span.end_line - span.line < LONGEST_STATEMENT:
                 rest = range(own[-1] + 1 if own else span.line, span.end_line + 1)
