@@ -102,11 +102,7 @@ class DeviceCalls:
         self._plans: dict[Any, tuple[Plan, Workspaces]] = {}
         self._short: dict[Any, ShortWay] = {}
         self._readers: dict[type, Callable[[Any, list[Any], list[Any]], None]] = {}
-        # Do the configurations depend on no number among the arguments?
-        sizes = [(*launch.grid, *launch.block, launch.shared_bytes) for launch in build.device.launches]
-        fixed = all(isinstance(extent, int) for extents in sizes for extent in extents)
-        self._has_fixed_grid = fixed or not self._numbers
-        self._number_reader = read_number if self._has_fixed_grid else read_number_by_value
+        self._numbers_decide: bool | None = None
 
     # -- the short way
 
@@ -191,7 +187,9 @@ class DeviceCalls:
             return read_numba if self.devices.count == 1 else None
         if library:
             return {"torch": read_torch, "cupy": read_cupy}[library]
-        return self._number_reader if type(given) in (int, float, bool) else None
+        if type(given) in (int, float, bool):
+            return read_number_by_value if self._numbers_decide else read_number
+        return None
 
     # -- the long way
 
@@ -254,11 +252,11 @@ class DeviceCalls:
 
     def _plan(self, on: Device, binding: Binding) -> tuple[Plan, Workspaces]:
         sizes = {var.name: value for var, value in binding.symbols.values.items()}
-        numbers = {
-            parameter.name: binding.values[parameter.name]
-            for parameter in self._numbers
-            if not self._has_fixed_grid and isinstance(binding.values[parameter.name], int)
-        }
+        if self._numbers_decide is None:
+            self._numbers_decide = bool(self._numbers) and _lack_sizes(self.build.device.launches, sizes)
+        numbers = {}
+        if self._numbers_decide:
+            numbers = {parameter.name: binding.values[parameter.name] for parameter in self._numbers}
         key = (on.number, tuple(sorted(sizes.items())), tuple(numbers.items()))
         found = self._plans.get(key)
         if found is None:
@@ -354,6 +352,16 @@ def _streams(arrays: Any, given: Any) -> tuple[int, tuple[int, ...]]:
     # A stream that the caller chose is the caller's to order, but for arrays that say which stream they belong to.
     declared = dict.fromkeys(array.stream for array in arrays if array.stream is not None and array.library == "")
     return chosen, tuple(stream for stream in declared if stream != chosen)
+
+
+def _lack_sizes(launches: Any, sizes: Mapping[str, int]) -> bool:
+    """Do the configurations need more than the sizes that shapes give: numbers among the arguments?"""
+    try:
+        for launch in launches:
+            launch.configuration(sizes)
+    except KeyError:
+        return True
+    return False
 
 
 def _bytes(workspace: Any, binding: Binding) -> int:
