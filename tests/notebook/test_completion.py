@@ -30,6 +30,22 @@ def test_the_magic_line_is_completed(kernel: Any, text: str, wanted: str) -> Non
     assert wanted in kernel.complete(text)
 
 
+KERNEL = """%%tilelang --quiet
+@T.prim_func
+def softmax_rows(A: T.Tensor((4,), "float32")):
+    with T.Kernel(1, threads=4):
+        A[0] = 1.0
+scale = 2
+"""
+
+
+@pytest.mark.parametrize("command", ["inspect", "freeze"])
+def test_the_kernels_of_the_notebook_are_offered_by_name(kernel: Any, command: str) -> None:
+    kernel.run(KERNEL)
+    assert kernel.complete(f"%tilelang {command} ") == ["softmax_rows"]
+    assert kernel.complete(f"%tilelang {command} soft") == ["softmax_rows"]
+
+
 def test_an_option_that_is_there_is_not_offered_again(kernel: Any) -> None:
     assert "--quiet" not in kernel.complete("%%tilelang --quiet --")
 

@@ -331,3 +331,24 @@ def test_a_module_that_is_not_there_is_said_at_its_import_alone(kernel: Any) -> 
 def test_an_empty_cell_is_ipythons_message(kernel: Any) -> None:
     reply = kernel.run("%%tilelang")
     assert "cell body is empty" in reply.error + reply.stderr
+
+
+def test_a_long_simulated_launch_shows_how_far_it_has_come_in_one_output(kernel: Any) -> None:
+    kernel.run("import tilelang_nb.runtime.progress as p\np.PATIENCE = p.PERIOD = 0")
+    reply = kernel.run(
+        """%%tilelang --quiet
+import numpy as np
+@T.prim_func
+def steps(A: T.Tensor((64,), "float32")):
+    with T.Kernel(1, threads=64):
+        for turn in range(8):
+            for i in T.Parallel(64):
+                A[i] += 1.0
+steps(np.zeros(64, np.float32))
+"""
+    )
+    kernel.run("p.PATIENCE, p.PERIOD = 2.0, 0.5")
+    (first,) = reply.displays
+    (last,) = reply.updates.values()
+    assert first["text/plain"].startswith("simulating steps: 0 %") and "text/html" not in first
+    assert last["text/plain"].startswith("simulated steps: done after") and reply.stderr == ""

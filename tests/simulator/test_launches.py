@@ -255,3 +255,23 @@ def test_what_is_not_executed_is_refused_by_name(statement):
     x = buffer("x", (4,), "int32")
     with pytest.raises(Unsupported, match=r"no_such_function|thread_return|other"):
         Program(launch([x], lambda t, b: [statement(x)], threads=1))
+
+
+@pytest.mark.parametrize("lanes", [32, 1 << 16])
+def test_a_launch_tells_which_part_of_it_is_done(lanes, monkeypatch):
+    import tilelang_nb.simulator.program as program
+
+    monkeypatch.setattr(program, "LANES", lanes)  # one block at a time, or all of them at once
+    x, k = buffer("x", (128,), "int32"), var("k")
+
+    def body(t, b):
+        place = b * 32 + t
+        first = loop(k, 10, store(x, load(x, place) + k, place))
+        return [first, loop(var("l"), 10, store(x, load(x, place) + 1, place))]
+
+    told: list[float] = []
+    array = np.zeros(128, np.int32)
+    Program(launch([x], body, threads=32, blocks=4)).run({"x": array}, progress=told.append)
+    assert (array == 55).all()
+    assert told == sorted(told) and told[0] == 0 and 0.9 < told[-1] < 1
+    assert 0.5 in told  # the second loop begins

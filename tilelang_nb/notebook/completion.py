@@ -7,6 +7,7 @@ import sys
 from typing import Any
 
 from IPython.core.completer import SimpleCompletion, context_matcher
+from IPython.core.getipython import get_ipython
 
 from ..runtime.target import ARCHITECTURES
 from .cell_text import MAGIC
@@ -20,6 +21,7 @@ _LINE_MAGIC = re.compile(r"\s*%tilelang\s+(\S*\s+)?\S*$")
 @context_matcher(identifier="tilelang_nb.options")
 def option_matcher(context: Any) -> dict[str, Any]:
     """What may stand at the cursor on a `%%tilelang` line (comments may stand above it) or after `%tilelang`."""
+    shell = get_ipython()
     rows = context.full_text.split("\n")
     row = rows[context.cursor_line] if context.cursor_line < len(rows) else ""
     head = row[: context.cursor_position]
@@ -28,7 +30,7 @@ def option_matcher(context: Any) -> dict[str, Any]:
     if _CELL_LINE.match(head) and all(not text.strip() or text.lstrip().startswith("#") for text in above):
         found = cell_words(head[: len(head) - len(word)].split())
     elif match := _LINE_MAGIC.match(head):
-        found = line_words((match.group(1) or "").strip())
+        found = line_words((match.group(1) or "").strip(), shell)
     else:
         found = []
     hits = [SimpleCompletion(text, type=kind) for text, kind in found if text.startswith(word)]
@@ -50,11 +52,11 @@ def cell_words(before: list[str]) -> list[tuple[str, str]]:
     return [(name, "param") for name in options if name not in before]
 
 
-def line_words(command: str) -> list[tuple[str, str]]:
-    """(text, kind) of what may follow `%tilelang`, or `%tilelang COMMAND`."""
+def line_words(command: str, shell: Any) -> list[tuple[str, str]]:
+    """(text, kind) of what may follow `%tilelang`, or `%tilelang COMMAND`.  shell: of the notebook."""
     if not command:
         return [(name, "param") for name in COMMANDS]
-    return [(name, "value") for name in COMMANDS[command].values()] if command in COMMANDS else []
+    return [(name, "value") for name in COMMANDS[command].values(shell)] if command in COMMANDS else []
 
 
 def stage_names() -> list[str]:

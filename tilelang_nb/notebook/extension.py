@@ -10,6 +10,7 @@ from .cell_text import file_name, hoist_magic
 from .completion import option_matcher
 from .loading import Loading
 from .magic import TilelangMagics
+from .progress import line_of
 
 NAME = "tilelang"
 _loaded: dict[int, TilelangMagics] = {}
@@ -25,6 +26,7 @@ def load(shell: Any) -> None:
     shell.Completer.custom_matchers.append(option_matcher)
     shell.input_transformers_cleanup.append(hoist_magic)
     register("file_name", lambda file: file_name(shell, file))
+    register("progress_line", lambda: line_of(shell))
     _loaded[id(shell)] = magics
     magics.loading.start()
 
@@ -41,5 +43,6 @@ def unload(shell: Any) -> None:
     magics.outputs.close()
     findings.end()
     register("file_name", str)
+    register("progress_line", lambda: None)
     for kind in ("cell", "line"):
         shell.magics_manager.magics[kind].pop(NAME, None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -24,14 +25,14 @@ class Command:
     """A command of the line magic.
 
     run: called with IPython's shell, the argument, and the outputs that the notebook shows.  argument: its name in the
-    help, "" for none, in brackets where it may be left out.  values: the arguments that completion offers.
+    help, "" for none, in brackets where it may be left out.  values: the arguments that completion offers in a shell.
     compiler: does it need the compiler loaded?
     """
 
     run: Callable[[Any, str, Outputs], None]
     argument: str
     help: str
-    values: Callable[[], Iterable[str]] = tuple
+    values: Callable[[Any], Iterable[str]] = lambda shell: ()
     compiler: bool = False
 
     def takes(self, argument: str) -> bool:
@@ -91,17 +92,28 @@ def devices(shell: Any, argument: str, _: Outputs) -> None:
     print("\n".join(f"{row.name:{width}}  {row.description}" for row in rows))
 
 
-def inspect(shell: Any, name: str, outputs: Outputs) -> None:
-    """Show the stages of a kernel of the notebook again."""
-    from ..report.cell_run import CellRun
+def kernels_of(shell: Any) -> dict[str, Any]:
+    """The kernels of the notebook by name; empty until the compiler is loaded, for then there can be none."""
+    loaded = sys.modules.get("tilelang_nb.runtime.kernel"), sys.modules.get("tilelang_nb.tilelang")
+    if not all(hasattr(module, name) for module, name in zip(loaded, ("Kernel", "EagerFunction"))):
+        return {}
     from ..runtime.kernel import Kernel
     from ..tilelang import EagerFunction
 
     kernels = {}
-    for key, value in shell.user_ns.items():
+    for key, value in list(shell.user_ns.items()):
         value = value.kernel if isinstance(value, EagerFunction) else value  # the one compiled or launched last
         if isinstance(value, Kernel) and not key.startswith("_"):
             kernels[key] = value
+    return kernels
+
+
+def inspect(shell: Any, name: str, outputs: Outputs) -> None:
+    """Show the stages of a kernel of the notebook again."""
+    from ..report.cell_run import CellRun
+    from ..tilelang import EagerFunction
+
+    kernels = kernels_of(shell)
     if isinstance(shell.user_ns.get(name), EagerFunction) and name not in kernels:
         raise UsageError(f"%tilelang inspect: `{name}` has no kernel yet; call it, or use `{name}.compile(...)`")
     if name not in kernels:
@@ -135,10 +147,12 @@ def freeze(shell: Any, name: str, outputs: Outputs) -> None:
 
 COMMANDS: dict[str, Command] = {
     "explain": Command(
-        explain, "CODE", "the page of a code: what it means, bad and good text", lambda: CATALOGUE, compiler=True
+        explain, "CODE", "the page of a code: what it means, bad and good text", lambda shell: CATALOGUE, compiler=True
     ),
     "devices": Command(devices, "", "what a kernel can run on here"),
-    "inspect": Command(inspect, "NAME", "the stages of a kernel of this notebook", compiler=True),
+    "inspect": Command(inspect, "NAME", "the stages of a kernel of this notebook", kernels_of, compiler=True),
     "clear-cache": Command(clear_cache, "", "forget compiled kernels", compiler=True),
-    "freeze": Command(freeze, "[NAME]", "put static reports in the place of the widgets, for a page that keeps"),
+    "freeze": Command(
+        freeze, "[NAME]", "put static reports in the place of the widgets, for a page that keeps", kernels_of
+    ),
 }

@@ -12,6 +12,7 @@ from ..source.diagnostic import Diagnostic
 from .arguments import Binding, uninitialised
 from .build import Build
 from .host_arrays import host_dtype
+from .progress import Progress, line_here
 
 # A launch that ends with one of these has not done its work, so the ones after it are not begun.
 STOPPING = ("TL404", "TL405")
@@ -48,11 +49,13 @@ def simulate(build: Build, binding: Binding, made: Mapping[str, Any]) -> Outcome
     findings: list[Diagnostic] = []
     counters: list[Any] = []
     printed: list[str] = []
-    for program in build.simulated:
-        report = program.run(values, binding.symbols.values)
-        findings += [finding for finding in report.findings if finding not in findings]
-        counters.append(report.counters)
-        printed += report.printed
-        if any(finding.code in STOPPING for finding in report.findings):
-            break
+    with Progress(build.program.name, len(build.simulated), line_here()) as progress:
+        for number, program in enumerate(build.simulated):
+            progress.launch = number
+            report = program.run(values, binding.symbols.values, progress)
+            findings += [finding for finding in report.findings if finding not in findings]
+            counters.append(report.counters)
+            printed += report.printed
+            if any(finding.code in STOPPING for finding in report.findings):
+                break
     return Outcome(tuple(sorted(findings, key=lambda finding: finding.order)), tuple(counters), tuple(printed))

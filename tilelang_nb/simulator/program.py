@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -50,21 +51,34 @@ class Program:
             self._variants[aliased] = translator, source, namespace["kernel"]
         return self._variants[aliased]
 
-    def run(self, arguments: Mapping[str, Any], sizes: Mapping[Any, int] | None = None) -> Report:
+    def run(
+        self,
+        arguments: Mapping[str, Any],
+        sizes: Mapping[Any, int] | None = None,
+        progress: Callable[[float], None] | None = None,
+    ) -> Report:
         """Run on arguments by parameter name: arrays, which are written in place, and numbers.
 
         sizes: values of symbolic sizes (by variable) that no extent or stride is on its own.  The arguments must fit
-        the parameters; that is the caller's to check.
+        the parameters; that is the caller's to check.  progress: told from time to time which part of the work is done,
+        from 0 to 1; where it raises, the launch ends there.
         """
         with np.errstate(all="ignore"):
-            return _Launch(self, arguments, sizes or {}).run()
+            return _Launch(self, arguments, sizes or {}, progress).run()
 
 
 class _Launch:
     """One run of a program."""
 
-    def __init__(self, program: Program, arguments: Mapping[str, Any], sizes: Mapping[Any, int]):
-        self.program, self.checks = program, program.checks
+    def __init__(
+        self,
+        program: Program,
+        arguments: Mapping[str, Any],
+        sizes: Mapping[Any, int],
+        progress: Callable[[float], None] | None = None,
+    ):
+        self.program, self.checks, self.progress = program, program.checks, progress
+        self.done = 0.0
         params = list(program.func.params)
         arrays = {param: arguments[param.name] for param in params if hasattr(param.ty, "shape")}
         self.copies: list[tuple[np.ndarray, np.ndarray]] = []  # (given, contiguous copy)
@@ -135,6 +149,8 @@ class _Launch:
         self.meetings = np.zeros(blocks if self.checks else 0, np.int64)
         try:
             for first in range(0, blocks, step):
+                if self.progress is not None:
+                    self.progress(max(self.done, first / blocks))
                 self._batch(np.arange(first, min(first + step, blocks)), grid, block)
         except Stopped:
             pass
@@ -168,6 +184,14 @@ class _Launch:
 
     def _blocks(self, ids: np.ndarray, grid: dict[str, int], block: dict[str, int]) -> None:
         t = self.translator
+        blocks = math.prod(grid.values())
+
+        def told(loop: int, part: float) -> None:
+            # Until the loops are known to differ, each counts as the same share of a block.
+            share = (loop + part) / t.outer_loops
+            self.done = max(self.done, (int(ids[0]) + len(ids) * share) / blocks)
+            self.progress(self.done)  # type: ignore[misc]
+
         machine = Machine(
             block=block,
             grid=grid,
@@ -184,6 +208,7 @@ class _Launch:
             meetings=self.meetings,
             printed=self.printed,
             sizes=self.sizes,
+            progress=told if self.progress is not None else None,
         )
         threads = np.arange(machine.threads)
         machine.run(self.kernel(Strand(machine, ids, threads), self.parameters))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Any
 
 import numpy as np
@@ -42,6 +42,7 @@ class Machine:
     """The blocks in flight.
 
     threads: of one block.  block, grid: extents by axis.  granule: bytes per entry of the shared shadow.
+    progress: told the number of an outer loop and which part of its turns is done.
     """
 
     def __init__(
@@ -62,6 +63,7 @@ class Machine:
         meetings: np.ndarray,
         printed: list[str],
         sizes: dict[Any, int],
+        progress: Callable[[int, float], None] | None = None,
     ):
         self.block, self.grid, self.sites, self.details, self.checks = block, grid, sites, details, checks
         self.threads = int(np.prod(list(block.values()), initial=1))
@@ -76,7 +78,7 @@ class Machine:
         self.nobody = np.zeros((1, 1), np.bool_)
         self.strands = 0
         self.steps, self.printed, self.sizes = steps, printed, sizes
-        self.stopped = Stopped()
+        self.stopped, self.progress = Stopped(), progress
 
     def new_strand(self) -> int:
         self.strands += 1

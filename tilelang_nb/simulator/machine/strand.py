@@ -103,6 +103,11 @@ class Strand(Registers, MemoryAccess, Warps, MatrixInstructions, AsynchronousCop
     def take_steps(self, count: int, site: int) -> None:
         self.machine.take_steps(count, site)
 
+    def take_turn(self, loop: int, done: int, turns: int) -> None:
+        """A turn of an outer loop begins."""
+        if self.machine.progress is not None:
+            self.machine.progress(loop, done / max(turns, 1))
+
     def count_operations(self, tally: int, repeats: int, mask: Mask) -> None:
         lanes = self.lane_count(mask)
         if mask is not None and mask.ndim > 2:  # the mask has the vector axes itself

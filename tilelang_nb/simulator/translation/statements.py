@@ -286,6 +286,10 @@ class Statements(Calls):
                 self.emit(f"S.take_steps({turns}, {self.site('loop')})")
             header = f"for {counter} in range({start}, {stop}):"
             self.open(counter)
+        if not self.loops and not extent.axes:
+            done = counter if start == "0" else f"{counter} - {start}"
+            self.emit(f"S.take_turn({self.outer_loops}, {done}, {extent.text})")
+            self.outer_loops += 1
         self.loops.append(loop)
         known = low.low is not None and low.high is not None and extent.high is not None
         bounds = (low.low, low.high + max(extent.high - 1, 0)) if known else (None, None)  # type: ignore[operator]

@@ -31,6 +31,7 @@ class Translator(Statements):
         self.open_vectors: list[tuple[Any, int]] = []
         self.loops = []
         self.roles = 0
+        self.outer_loops = 0  # loops that stand in no other: their turns tell how far a launch has come
         self.tallies: dict[tuple[tuple[str, int], ...], int] = {}
         self.site_details: dict[int, AccessDetail] = {}
         self.shared_bytes, self.register_bytes, self.granule, self.largest_vector = 0, 0, 16, 1
