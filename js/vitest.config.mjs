@@ -14,4 +14,4 @@ const asText = {
     if (id.startsWith("\0style:")) return `export default ${JSON.stringify(readFileSync(id.slice(7), "utf8"))}`;
   },
 };
-export default defineConfig({ plugins: [asText], test: { environment: "happy-dom", include: ["test/**/*.test.ts"] } });
+export default defineConfig({ plugins: [asText], test: { environment: "happy-dom", include: ["test/**/*.test.ts"], testTimeout: 120_000 } });

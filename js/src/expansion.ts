@@ -108,7 +108,7 @@ export function sites(root: WireNode, textOf: (line: number) => string): Site[] 
         // a macro called twice on one line is two sites; the turns of a comprehension inside a loop are one
         const key = `${name} ${occurrence}`;
         let site = here.get(key);
-        if (!site) here.set(key, (site = new Site(node.id ?? -1, node, node.header || headerOf(node, textOf(node.line)), parent, depth)));
+        if (!site) here.set(key, (site = new Site(node.id ?? -1, node, node.header?.replace(/:$/, "") || headerOf(node, textOf(node.line)), parent, depth)));
         node.iterations.forEach((inner, i) => site.add([...path, i], inner));
       }
     }
@@ -124,5 +124,5 @@ export function sites(root: WireNode, textOf: (line: number) => string): Site[] 
 
 function headerOf(node: WireNode, line: string): string {
   if (node.kind === "macro") return node.label ? `${node.label}(…)` : line;
-  return line.replace(/:\s*(#.*)?$/, "") || node.label || node.kind;
+  return line.replace(/\s+#.*$/, "").replace(/:$/, "") || node.label || node.kind;
 }

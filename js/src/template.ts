@@ -4,7 +4,7 @@ import type { Site } from "./expansion";
 import type { Listing } from "./listing";
 
 const MOST = 3000; // iterations that are compared
-const TOKEN = /\d[\w.]*(?:e[-+]\d+)?|[^\W\d]\w*|\s+|[^\w\s]/gu;
+const TOKEN = /(?<=[\w\])]) [+-] \d+(?=[\]),])|\d[\w.]*(?:e[-+]\d+)?|[^\W\d]\w*|\s+|[^\w\s]/gu;
 
 interface Iteration {
   readonly ordinal: number;
@@ -32,21 +32,23 @@ export class Templates {
   readonly makers: number;
   readonly compared: number;
 
-  constructor(site: Site, listing: Listing) {
-    const texts = new Map<number, string[]>();
+  constructor(
+    private readonly site: Site,
+    private readonly listing: Listing,
+  ) {
+    const lines = new Map<number, string[]>();
     for (let line = 1; line <= listing.rows.length; line++) {
       const ordinal = site.maker(listing.statement(line));
       if (ordinal < 0) continue;
-      const text = texts.get(ordinal);
-      if (text) text.push(listing.rows[line - 1]);
-      else texts.set(ordinal, [listing.rows[line - 1]]);
+      const of = lines.get(ordinal);
+      if (of) of.push(listing.rows[line - 1]);
+      else lines.set(ordinal, [listing.rows[line - 1]]);
     }
-    this.makers = texts.size;
-    for (const [ordinal, lines] of texts) {
+    this.makers = lines.size;
+    for (const [ordinal, text] of lines) {
       if (this.keys.size >= MOST) break;
-      const indent = lines.reduce((least, line) => (line.trim() ? Math.min(least, line.length - line.trimStart().length) : least), Infinity);
-      const tokens = lines.map((line) => line.slice(indent)).join("\n").match(TOKEN) ?? [];
-      const key = tokens.map(kind).join("");
+      const tokens = tokensOf(text);
+      const key = keyOf(tokens);
       this.keys.set(ordinal, key);
       const group = this.groups.get(key);
       if (group) group.push({ ordinal, tokens });
@@ -55,14 +57,18 @@ export class Templates {
     this.compared = this.keys.size;
   }
 
-  /** The template of a turn; null where it made no lines or was not compared. */
+  /** The template of a turn; null where it made no lines. A turn beyond those that were compared is compared with them. */
   of(ordinal: number): Template | null {
     const key = this.keys.get(ordinal);
-    if (key === undefined) return null;
-    let template = this.made.get(key);
-    if (!template) this.made.set(key, (template = fold(this.groups.get(key)!)));
-    const own = this.groups.get(key)!.find((one) => one.ordinal === ordinal)!;
-    return { ...template, tokens: own.tokens };
+    if (key !== undefined) {
+      let template = this.made.get(key);
+      if (!template) this.made.set(key, (template = fold(this.groups.get(key)!)));
+      return { ...template, tokens: this.groups.get(key)!.find((one) => one.ordinal === ordinal)!.tokens };
+    }
+    const text = this.site.linesOf(this.listing, ordinal).map((line) => this.listing.rows[line - 1]);
+    if (!text.length) return null;
+    const tokens = tokensOf(text);
+    return fold([{ ordinal, tokens }, ...(this.groups.get(keyOf(tokens)) ?? [])]);
   }
 
   /** Is the turn of another template than most are? */
@@ -74,8 +80,27 @@ export class Templates {
   }
 }
 
+/**
+ * Tokens of lines without their common indent. An index that starts at 0 has no offset in the text (`row[i]` beside `row[i + 1]`), so an empty offset stands
+ * before every closing bracket and comma that has none: turns that differ in that alone have one template.
+ */
+function tokensOf(lines: readonly string[]): string[] {
+  const indent = lines.reduce((least, line) => (line.trim() ? Math.min(least, line.length - line.trimStart().length) : least), Infinity);
+  const text = lines.map((line) => line.slice(indent)).join("\n");
+  const found: string[] = [];
+  for (const token of text.match(TOKEN) ?? []) {
+    if ((token === "]" || token === ")" || token === ",") && !OFFSET.test(found.at(-1) ?? "")) found.push("");
+    found.push(token);
+  }
+  return found;
+}
+
+const OFFSET = /^ [+-] \d+$/;
+
+const keyOf = (tokens: readonly string[]): string => tokens.map(kind).join("");
+
 /** What two iterations must share at a place: a number stands for any number, a numbered name for its name. */
-const kind = (token: string): string => (/^\d/.test(token) ? "0" : token.replace(/(?<=\D)_?\d+$/, "#"));
+const kind = (token: string): string => (token === "" || OFFSET.test(token) ? "\0" : /^\d/.test(token) ? "0" : token.replace(/(?<=\D)_?\d+$/, "#"));
 
 function fold(group: readonly Iteration[]): Template {
   const holes = new Map<string, { at: number[]; values: Map<number, string> }>();

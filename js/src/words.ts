@@ -7,13 +7,19 @@ export type Range = readonly [start: number, end: number];
 const WORD = /[\p{L}\p{N}_]+|\s+|[^\p{L}\p{N}_\s]/gu;
 const LONGEST = 2000; // characters of a line that is compared by words
 
+function telling(line: string): string[] {
+  const all = words(line).filter((word) => word.trim());
+  const names = all.filter((word) => /[\p{L}\p{N}_]/u.test(word));
+  return names.length ? names : all;
+}
+
 const words = (line: string): string[] => line.match(WORD) ?? [];
 
-/** 0 (nothing in common) to 1 (equal): shared words, white space left out. */
+/** 0 (nothing in common) to 1 (equal): shared names and numbers; of lines without any, shared signs. */
 export function likeness(a: string, b: string): number {
   if (a.length > LONGEST || b.length > LONGEST) return 0;
-  const left = words(a).filter((word) => word.trim());
-  const right = words(b).filter((word) => word.trim());
+  const left = telling(a);
+  const right = telling(b);
   const counts = new Map<string, number>();
   for (const word of left) counts.set(word, (counts.get(word) ?? 0) + 1);
   let shared = 0;

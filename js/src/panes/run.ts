@@ -50,7 +50,7 @@ export class RunPane implements Pane {
               "tr",
               null,
               h("td", null, span("amber", `▲ ${found.wire.code}`)),
-              h("td", null, button(`finding-${found.wire.code}-${found.place?.line ?? 0}`, found.wire.message.replaceAll("`", ""), () => this.shell.set({ view: "problems", problem: trace.problems.indexOf(found) }), { class: "link value" }), this.lineLink(found.place?.line, " · ")),
+              h("td", { colspan: 2 }, button(`finding-${found.wire.code}-${found.place?.line ?? 0}`, found.wire.message.replaceAll("`", ""), () => this.shell.set({ view: "problems", problem: trace.problems.indexOf(found) }), { class: "link value" }), this.lineLink(found.place?.line, " · ")),
             ),
           ),
           counters.map((fact) => this.row(fact)),
@@ -81,10 +81,10 @@ export class RunPane implements Pane {
         fact.ok === false && span("bad", "✕ "),
         span(fact.origin === "none" ? "dim" : "value", fact.value),
         fact.unit && ` ${fact.unit}`,
-        fact.origin && fact.origin !== "none" && [" ", span("tag", fact.origin)],
-        bar !== null && h("span", { class: "meter", style: { "--share": `${Math.min(100, bar * 100)}%` }, title: percent(bar) }),
+        bar !== null && h("span", { class: "meter", style: { "--share": `${Math.min(100, bar * 100)}%` }, title: `${percent(bar)} of ${grouped(fact.max!)}` }),
         (fact.detail || fact.line) && h("div", { class: "dim" }, fact.detail, this.lineLink(fact.line, fact.detail ? " · " : "")),
       ),
+      h("td", { class: "from" }, fact.origin && fact.origin !== "none" && span("tag", fact.origin)),
     );
   }
 

@@ -82,7 +82,7 @@ export class SourcePane implements Pane {
     // the squiggle and what its message says, where the pane is narrow
     const character = 7.3;
     const start = problem.place!.column * character;
-    const need = start + (problem.wire.label || problem.wire.message).length * 7 - (this.code.scroller.clientWidth - 96);
+    const need = start + (problem.wire.label || problem.wire.message).length * 7.4 - (this.code.scroller.clientWidth - 112);
     this.code.scroller.scrollLeft = need > 0 ? Math.min(need, Math.max(0, start - 24)) : 0;
   }
 
@@ -130,6 +130,7 @@ export class SourcePane implements Pane {
         language: "python",
         gutter: [span("sign"), span("number"), span("weight")],
         class: `message ${severity}`,
+        title: label ? `${label}\n${message}` : message,
         node: [span("caret", " ".repeat(row.problem.place!.column) + "╰ "), prose(label || message)],
       };
     }

@@ -52,7 +52,9 @@ export class UnrollPane implements CodePane {
     const template = templates?.of(picked) ?? null;
     this.drawKnobs(site, path, template, templates);
     this.drawTemplate(site, template, templates, picked);
-    const why = !listing
+    const why = picked < 0
+      ? `Line ${site.line} does not run in this turn of the loops around it.`
+      : !listing
       ? `${state.stage.name} was not reached.`
       : state.stage.name === "source"
         ? "The source says it once. Pick a stage above to see what each turn made."
@@ -72,7 +74,7 @@ export class UnrollPane implements CodePane {
     }
     const turns = { of: (line: number) => site.maker(listing.statement(line)), picked };
     this.code.show(new ListingRows(this.shell, state.stage, canTell ? turns : null, () => this.code.refresh()), isSameStage);
-    if (!canTell) return;
+    if (!canTell || picked < 0) return;
     const [first] = site.linesOf(listing, picked);
     if (first !== undefined && !this.code.isVisible(first - 1)) this.code.reveal(first - 1);
   }
@@ -110,15 +112,15 @@ export class UnrollPane implements CodePane {
     return sites.reduce<Site | null>((best, one) => (!best || telling(one) > telling(best) ? one : best), null);
   }
 
-  /** The picked turn of a site, made to fit. */
+  /** The picked turn of a site, made to fit. The loops around it may have turns that never reach it: then it has no such turn. */
   private path(site: Site): number[] {
+    if (!this.shell.state.path.length) return [...(site.turns[0]?.path ?? [])];
     const path: number[] = [];
     for (const one of site.chain()) {
       const trips = one.trips(path);
       path.push(clamp(this.shell.state.path[path.length] ?? 0, 0, Math.max(0, trips - 1)));
     }
-    if (site.ordinal(path) >= 0) return path;
-    return [...(site.turns[0]?.path ?? path)]; // the loop around it does not always reach it
+    return path;
   }
 
   private walk(distance: number): void {
@@ -172,6 +174,7 @@ export class UnrollPane implements CodePane {
       ],
       () => this.choose(site),
       {
+        on: { click: () => this.choose(site), mouseenter: () => this.shell.soften([site.line]), mouseleave: () => this.shell.soften(null) },
         class: "node",
         role: "treeitem",
         "data-tnb": "node",
@@ -233,12 +236,13 @@ export class UnrollPane implements CodePane {
     });
     range.value = String(at);
     const isOdd = (turn: number): boolean => one === site && templates !== null && templates.isOdd(one.ordinal([...around, turn]));
+    const isAlike = (turn: number): boolean => template !== null && template.members.size > 1 && template.members.has(one.ordinal([...around, turn]));
     const strip = h(
       "span",
       { class: `strip${trips > CELLS ? " smooth" : ""}`, style: { "--at": String(at), "--trips": String(Math.max(1, trips)) } },
       trips <= CELLS
         ? Array.from({ length: trips }, (_, turn) =>
-            h("span", { class: `${turn === at ? "on" : ""}${isOdd(turn) ? " odd" : ""}`, title: isOdd(turn) ? "made by another template than most" : null }, trips <= COLUMNS && span("ellipsis", showsColumns ? (valuesAt(turn)[0] ?? "") : valuesAt(turn).join(", "))),
+            h("span", { class: `${turn === at ? "on" : ""}${isOdd(turn) ? " odd" : ""}${isAlike(turn) ? " alike" : ""}`, title: isOdd(turn) ? "made by another template than most" : null }, trips <= COLUMNS && span("ellipsis", showsColumns ? (valuesAt(turn)[0] ?? "") : valuesAt(turn).join(", "))),
           )
         : span("on"),
       range,
@@ -256,8 +260,9 @@ export class UnrollPane implements CodePane {
     roving(range, { PageUp: 10, PageDown: -10 }, (distance) => this.turnTo(site, depth, this.path(site)[depth] + distance));
     roving(range, ACROSS, (distance) => this.turnTo(site, depth, this.path(site)[depth] + distance));
     const bound = one.names.map((name, i) => h("span", { class: "bound", "data-tnb": "bound", "data-name": name, title: `${name} = ${here[i] ?? ""}` }, `${name} = `, bold(short(here[i] ?? ""))));
+    if (trips < 2) return div("knob", span("dim", "bound"), div("bounds", one.names.some(Boolean) && bound));
     if (!showsColumns)
-      return div("knob", span("dim mono ellipsis", one.names[0]), strip, one === site && [span(""), div("bounds", bound, trips > 1 && span("dim", `turn ${at + 1} of ${trips}`))]);
+      return div("knob", span("dim mono ellipsis", one.names[0]), strip, one === site && [span(""), div("bounds", bound, span("dim", `turn ${at + 1} of ${trips}`))]);
     const line = (name: string, get: (turn: number) => string, kind: string): Kid => [
       span("dim mono ellipsis", name),
       span(`cells ${kind}`, Array.from({ length: trips }, (_, turn) => h("span", { class: turn === at ? "on" : "", title: get(turn), ...(turn === at && kind === "" ? { "data-tnb": "bound", "data-name": name } : {}) }, span("ellipsis", short(get(turn)))))),

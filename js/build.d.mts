@@ -1,0 +1,3 @@
+export function sources(): string[];
+export function digest(): string;
+export function bundle(): Promise<string>;

@@ -1,0 +1,232 @@
+import { afterEach, describe, expect, test } from "vitest";
+import { CodeView } from "../src/code_view";
+import { neighbour, Search } from "../src/search";
+import { shown } from "../src/text";
+import { Listing } from "../src/listing";
+import { picked, pinOf } from "../src/state";
+import { mount, type Mounted } from "../src/view";
+import { made, names, wire } from "./fixtures";
+
+let view: Mounted | null = null;
+const show = (trace: unknown, options = {}): HTMLElement => {
+  const host = document.createElement("div");
+  document.body.replaceChildren(host);
+  view = mount(host, trace, options);
+  return host.querySelector<HTMLElement>(".tnb")!;
+};
+afterEach(() => {
+  view?.destroy();
+  view = null;
+});
+const click = (root: HTMLElement, selector: string, shiftKey = false): void => {
+  const found = root.querySelector(selector);
+  expect(found, selector).not.toBeNull();
+  found!.dispatchEvent(new MouseEvent("click", { bubbles: true, shiftKey }));
+};
+const press = (root: HTMLElement, key: string, more = {}): boolean => root.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true, ...more }));
+const faults = (root: HTMLElement): string[] => [...root.querySelectorAll('[data-tnb="error"]')].map((element) => element.textContent ?? "");
+
+describe("every fixture", () => {
+  test.each(names)("%s draws in every view and stage without a fault", (name) => {
+    const root = show(wire(name));
+    expect(root.dataset.ready).toBe("true");
+    for (const tab of [...root.querySelectorAll<HTMLElement>('[data-tnb="tab"]')].map((element) => element.dataset.name)) {
+      click(root, `[data-tnb="tab"][data-name="${tab}"]`);
+      const chips = [...root.querySelectorAll<HTMLElement>('[data-tnb="chip"]')].map((element) => element.dataset.name);
+      for (const chip of tab === "stage" ? chips : chips.slice(-2)) {
+        click(root, `[data-tnb="chip"][data-name="${chip}"]`);
+        expect(faults(root), `${tab} ${chip}`).toEqual([]);
+      }
+    }
+    for (const key of ["n", "p", "s", "[", "]", ",", ".", "F8", "h", "l", "f", "?", "?", "1", "2", "3", "4", "5", "Escape"]) press(root, key);
+    expect(faults(root)).toEqual([]);
+  });
+});
+
+describe("text of others", () => {
+  const attack = '</script><img src=x onerror="globalThis.attacked = 1"><b>';
+  test("markup in any field makes no element", () => {
+    for (const name of names) {
+      const text = JSON.stringify(wire(name));
+      // every string that is no key of the format is followed by markup
+      const hostile = JSON.parse(text, (key, value: unknown) =>
+        typeof value === "string" && !["format", "state", "language", "severity", "kind", "same_as", "name", "default", "group"].includes(key) && !/^(call|definition|layout|statement)$/.test(value) ? value + attack : value,
+      ) as unknown;
+      const root = show(hostile);
+      for (const tab of [...root.querySelectorAll<HTMLElement>('[data-tnb="tab"]')].map((element) => element.dataset.name)) {
+        click(root, `[data-tnb="tab"][data-name="${tab}"]`);
+        expect(document.querySelectorAll("img, script, iframe").length, `${name} ${tab}`).toBe(0);
+      }
+    }
+    expect((globalThis as { attacked?: number }).attacked).toBeUndefined();
+  });
+  test("the hostile fixture is shown literally", () => {
+    const root = show(wire("hostile"));
+    expect(document.querySelectorAll("img, script").length).toBe(0);
+    expect(root.textContent).toContain("</script>");
+  });
+  test("characters without a shape are shown by their number or picture", () => {
+    expect(shown("a\u001b[31mb\u202ec\u0000\u007f\ufeffd\ud800")).toBe("a␛[31mb⟨U+202E⟩c␀␡⟨U+FEFF⟩d⟨U+D800⟩");
+    expect(shown("tab\tumlaut ä 𝔸 שלום")).toBe("tab\tumlaut ä 𝔸 שלום");
+  });
+  test("kernels and stages may have any name", () => {
+    const name = 'x"]<b>.constructor';
+    const root = show(made([{ name, text: "a" }, { name: "__proto__", text: "b" }], {}, { name: "constructor" }));
+    expect(faults(root)).toEqual([]);
+    click(root, '[data-tnb="chip"]');
+    expect(root.dataset.stage).toBe(name);
+  });
+});
+
+describe("what cannot be drawn", () => {
+  test("another version says so in the view", () => {
+    expect(faults(show({ ...made([]), version: 7 }))[0]).toMatch(/version 1 .* version 7/);
+  });
+  test("a trace that is broken inside says so in the view", () => {
+    expect(faults(show({ ...made([{ text: "x", lines: 5 as never }]) })).length).toBe(1);
+  });
+  test("the next trace is drawn in its place", () => {
+    const host = show({}).parentElement!;
+    view!.update(made([{ name: "tile", text: "x" }]));
+    expect(host.querySelector('[data-tnb="error"]')).toBeNull();
+    expect(host.querySelector(".tnb")!.getAttribute("data-stage")).toBe("tile");
+  });
+});
+
+describe("links", () => {
+  const trace = made([{ name: "source", language: "python", text: "" }, { name: "tile", text: "a\nb\nc\nd", lines: [[1, 1, [3]], [2, 2, [4]], [4, 1, [5, 4], ["call"]]] }]);
+  test("a pinned line marks its lines in the stage and itself", () => {
+    const root = show(trace);
+    click(root, '[data-tnb="source"] [data-line="4"]');
+    expect([...root.querySelectorAll<HTMLElement>('[data-tnb="code"] [data-pin]')].map((row) => row.dataset.line)).toEqual(["2", "3", "4"]);
+    expect(root.querySelector<HTMLElement>('[data-tnb="code"] [data-line="4"]')!.className).toContain("further");
+    expect(root.querySelector<HTMLElement>('[data-tnb="source"] [data-line="4"]')!.dataset.pin).toBe("1");
+    click(root, '[data-tnb="source"] [data-line="3"]', true);
+    expect(root.querySelector<HTMLElement>('[data-tnb="code"] [data-line="1"]')!.dataset.pin).toBe("2");
+    expect(root.querySelectorAll('[data-tnb="pin"]').length).toBe(2);
+    press(root, "Escape");
+    expect(root.querySelectorAll("[data-pin]").length).toBe(0);
+  });
+  test("a line of the stage pins where it comes from", () => {
+    const root = show(trace);
+    click(root, '[data-tnb="code"] [data-line="1"]');
+    expect(root.querySelector<HTMLElement>('[data-tnb="source"] [data-pin="1"]')!.dataset.line).toBe("3");
+  });
+  test("hovering lights softly and scrolls nothing", () => {
+    const root = show(trace);
+    root.querySelector('[data-tnb="code"] [data-line="2"] .line')!.dispatchEvent(new MouseEvent("mouseover", { bubbles: true }));
+    expect([...root.querySelectorAll<HTMLElement>("[data-lit]")].map((row) => row.dataset.line)).toEqual(["4", "2", "3", "4"]);
+  });
+  test("picks: alone, added, again, a fifth", () => {
+    const none = [null, null, null, null];
+    expect(picked(none, 7, false)).toEqual([7, null, null, null]);
+    expect(picked([7, null, null, null], 8, true)).toEqual([7, 8, null, null]);
+    expect(picked([7, null, null, null], 7, false)).toEqual(none);
+    expect(picked([7, 8, null, null], 7, true)).toEqual([null, 8, null, null]);
+    expect(picked([7, 8, null, null], 8, false)).toEqual([8, null, null, null]);
+    expect(picked([1, 2, 3, 4], 5, true)).toEqual([1, 2, 3, 5]);
+    expect(pinOf([9, 4, null, null], { lines: [4, 9], kinds: ["call"] })).toEqual({ pin: 1, isFurther: false });
+  });
+});
+
+describe("search", () => {
+  const listing = new Listing("Alpha\nbeta alpha ALPHA\n\n(x.y)", "tir", {});
+  test("counts every occurrence, whatever its case, and takes signs literally", () => {
+    expect(new Search("alpha").in(listing)).toEqual({ count: 3, lines: Int32Array.of(1, 2) });
+    expect(new Search("(x.y)").in(listing).count).toBe(1);
+    expect(new Search("x_y").in(listing).count).toBe(0);
+    expect(new Search("").in(listing).count).toBe(0);
+  });
+  test("the neighbouring hit", () => {
+    const lines = Int32Array.of(2, 5, 9);
+    expect([0, 2, 5, 9].map((line) => neighbour(lines, line, 1))).toEqual([2, 5, 9, undefined]);
+    expect([2, 5, 7, 99].map((line) => neighbour(lines, line, -1))).toEqual([undefined, 2, 5, 9]);
+  });
+  test("Enter walks on into the next stage that has a hit", () => {
+    const root = show(made([{ name: "tile", text: "x\nneedle\nx" }, { name: "mid", text: "x" }, { name: "thread", text: "needle" }], {}, { default: "tile" }));
+    const field = root.querySelector<HTMLInputElement>('[data-tnb="search"]')!;
+    field.value = "needle";
+    field.dispatchEvent(new Event("input", { bubbles: true }));
+    expect(root.querySelector('[data-tnb="search-count"]')!.textContent).toBe("1 here · 2 in all");
+    press(field, "Enter");
+    expect(root.dataset.stage).toBe("thread");
+    press(field, "Enter", { shiftKey: true });
+    expect(root.dataset.stage).toBe("tile");
+  });
+});
+
+describe("keys", () => {
+  test("no key leaves the view, but those with Ctrl, Meta or Alt do", () => {
+    const root = show(made([{ name: "tile", text: "x" }]));
+    const seen: string[] = [];
+    const listener = (event: KeyboardEvent): void => void seen.push(event.key);
+    document.addEventListener("keydown", listener);
+    for (const key of ["b", "d", "x", "1", "?", "?", "Enter", "Escape"]) press(root, key);
+    press(root, "s", { ctrlKey: true });
+    press(root, "k", { metaKey: true });
+    document.removeEventListener("keydown", listener);
+    expect(seen).toEqual(["s", "k"]);
+  });
+  test("Escape gives the focus back when nothing is left to close", () => {
+    let left = 0;
+    const root = show(made([{ name: "tile", text: "x" }]), { leave: () => left++ });
+    press(root, "?");
+    press(root, "Escape");
+    expect(left).toBe(0);
+    press(root, "Escape");
+    expect(left).toBe(1);
+  });
+});
+
+describe("rows in the page", () => {
+  const rows = (count: number) => ({ count, width: 10, look: (row: number) => ({ text: `line ${row}`, language: "tir" as const, gutter: null }) });
+  const open = (count: number): CodeView => {
+    const code = new CodeView("k", "l", "code", {});
+    document.body.replaceChildren(code.element);
+    Object.defineProperty(code.scroller, "clientHeight", { value: 360 });
+    code.show(rows(count));
+    return code;
+  };
+  const drawn = (code: CodeView): number[] => [...code.element.querySelectorAll<HTMLElement>("[data-row]")].map((row) => Number(row.dataset.row));
+  test.each([100, 100_000, 2_000_000])("of %d, only those in sight are in the page, the last one included", (count) => {
+    const code = open(count);
+    expect(drawn(code)[0]).toBe(0);
+    expect(drawn(code).length).toBeLessThan(60);
+    code.reveal(count - 1);
+    expect(drawn(code)).toContain(count - 1);
+    expect(drawn(code).length).toBeLessThan(60);
+    code.reveal(Math.floor(count / 2));
+    expect(drawn(code)).toContain(Math.floor(count / 2));
+    expect(code.isVisible(Math.floor(count / 2))).toBe(true);
+    code.close();
+  });
+  test("the cursor walks by key and stays inside", () => {
+    const code = open(50);
+    for (const key of ["ArrowUp", "j", "j", "ArrowDown", "k"]) press(code.scroller, key);
+    expect(code.cursor).toBe(2);
+    press(code.scroller, "End");
+    expect(code.cursor).toBe(49);
+    press(code.scroller, "PageDown");
+    expect(code.cursor).toBe(49);
+    expect(drawn(code)).toContain(49);
+    code.close();
+  });
+});
+
+describe("problems", () => {
+  test("fixes are copied and inserted as the whole cell", async () => {
+    const inserted: string[] = [];
+    const root = show(wire("failed"), { insertCell: (text: string) => Promise.resolve(inserted.push(text) > 0) });
+    expect(root.dataset.view).toBe("problems");
+    click(root, '[data-tnb="insert-patched"]');
+    click(root, '[data-tnb="insert-fix"]');
+    await Promise.resolve();
+    expect(inserted[0]).toBe(wire("failed").patched!.text);
+    expect(inserted[1]).toBe(wire("failed").diagnostics![0].fixes![0].patched);
+  });
+  test("without a notebook there is only Copy", () => {
+    const root = show(wire("failed"));
+    expect(root.querySelector('[data-tnb="insert-patched"], [data-tnb="insert-fix"]')).toBeNull();
+    expect(root.querySelector('[data-tnb="copy-patched"]')).not.toBeNull();
+  });
+});
