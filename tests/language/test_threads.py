@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import tilelang_nb.language as T
+from tilelang_nb.language.values import written
 
 
 def last(kernel):
@@ -147,7 +148,7 @@ def test_device_calls_by_name(kernel, device, refused):
     n = device("n", "int32")
     assert T.call_extern("int32", "__popc", n).dtype == "int32"
     assert 'T.call_extern("int32", "__popc", n)' in last(kernel)
-    assert str(T.__dict__["__ffs"](n)) == 'T.call_extern("int32", "__ffs", n)'
+    assert written(T.__dict__["__ffs"](n)) == 'T.call_extern("int32", "__ffs", n)'
     assert [T.__dict__["__ffs"](v) for v in (0, 1, 8, 12)] == [0, 1, 4, 3]
     with refused("TL302", "`my_function`", "@T.macro"):
         T.call_extern("float32", "my_function", n)
@@ -157,7 +158,7 @@ def test_device_calls_by_name(kernel, device, refused):
 
 def test_ldg_is_the_element(kernel, refused):
     a = kernel.buffer("a", (8,))
-    assert str(T.__dict__["__ldg"](a[3])) == "a[3]"
-    assert str(T.__dict__["__ldg"](a, 3)) == "a[3]"
+    assert written(T.__dict__["__ldg"](a[3])) == "a[3]"
+    assert written(T.__dict__["__ldg"](a, 3)) == "a[3]"
     with refused("TL004", "element"):
         T.__dict__["__ldg"](a)

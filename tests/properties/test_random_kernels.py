@@ -99,6 +99,8 @@ for j in range(2):
     if n == 1:
         z = 3
     out[4] = z""",
+    # What a list still holds at the end of a launch was read outside of it, and refused.
+    "out[0] = 4\nlast = [a[2], out[0]]",
 ]
 
 

@@ -423,14 +423,40 @@ def test_strings_lambdas_and_helpers_are_ordinary_python_while_building() -> Non
     )
 
 
-@pytest.mark.parametrize(
-    "text", ["f'{n}'", "str(n)", "repr(n)", "'{}'.format(n)", "('n is ' + str(n))", "f'{f\"{n}\"}'", "str([n])"]
-)
-def test_a_kernel_cannot_look_into_the_text_of_a_device_value(text: str) -> None:
-    """0.2, 4.27: Python would find the digits of the number there; TL128. As a message the text may be shown."""
-    looks = [f"len({text})", f"{text} == '3'", f"{text}[0]", f"{text}.upper()"]
-    refuses("\n".join(f"x = {look}  #!" for look in looks), *(("TL128", look, "value itself") for look in looks))
-    emits(f"T.device_assert(n > 2, {text})\nT.print(m, msg={text})\nout[0] = 1", 1)
+TEXTS = ["f'{n}'", "str(n)", "repr(n)", "format(n)", "'{}'.format(n)", "'%s' % n", "f'{n:>4}{m!r}'"]
+CONTAINED_TEXTS = [
+    "str([n])",
+    "','.join(map(str, [n]))",
+    "'{}, {}'.format(m, n)",
+    "f'{[n]}'",
+    "shown(n)",
+    "ascii((n, 1))",
+]
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_a_text_of_a_device_value_is_refused(text: str) -> None:
+    """0.2, 4.27: It would hold the name of the value, where Python's holds its digits; the help says how to print it."""
+    refuses(f"x = {text}  #!", ("TL128", text, "`T.print(n)`"))
+    refuses(f"T.print(m, msg={text})  #!\nT.device_assert(n > 2, {text})  #!\nout[0] = len({text})  #!",
+            *[("TL128", text, "`T.print(n)`")] * 3)  # fmt: skip
+    made = refuses(
+        f"print('n', {text})  #!", ("TL106" if text[0] == "f" and "(" not in text else "TL128", *PRINTED[text])
+    )
+    assert not any("Value" in part for part in said(made))
+    emits(f"if n.dtype == 'float32':\n    x = {text}\nout[0] = 1", 1)
+
+
+PRINTED = {
+    text: (f"print('n', {text})" if text[0] == "f" and "(" not in text else text, "T.print(n)") for text in TEXTS
+}
+
+
+@pytest.mark.parametrize("text", CONTAINED_TEXTS)
+def test_a_text_with_a_device_value_in_it_is_refused(text: str) -> None:
+    """0.2, 4.27: In containers, by iterators, in helpers."""
+    before = "def shown(value):\n    return f'{value}'"
+    refuses(f"x = {text}  #!", ("TL128", text, "T.print("), before=before)
 
 
 def test_a_helper_that_calls_operations_emits_them_at_the_call() -> None:

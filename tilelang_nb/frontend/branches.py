@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 from typing import Any
 
 from tvm import tirx as tir
@@ -142,7 +143,10 @@ def assertion(walker: Any, node: ast.Assert) -> None:
     if isinstance(condition, Value):
         raise Refusal(say.RuntimeAssert(condition=written), node)
     if not condition:
-        said = walker.locate(node, lambda: str(walker.evaluate(node.msg))) if node.msg else f"`{written}`"
+        said = f"`{written}`"
+        if node.msg is not None:
+            with contextlib.suppress(Refusal):  # a text with a device value in it
+                said = walker.locate(node, lambda: str(walker.evaluate(node.msg)))
         raise Refusal(say.AssertionFailedWhileBuilding(condition=said, remedy=f"make `{written}` true"), node)
 
 

@@ -14,13 +14,15 @@ from tvm import tirx as tir
 
 from ..language.loops import DeviceLoop
 from ..language.operands import described
-from ..language.promotion import is_integer, join_operands
-from ..language.values import Buffer, Region, Value, derived, is_device, truth
+from ..language.promotion import integer_of, is_integer, join_operands
+from ..language.protocols import KEY
+from ..language.values import Buffer, Region, Value, derived, is_device, truth, written
 from ..source import catalogue as say
-from ..source.diagnostic import Message, Refusal
+from ..source.diagnostic import Refusal
 from ..source.wording import with_article
-from .describing_text import describing, device_values
-from .refusals import length_of
+from .describing_text import device_values
+from .introspection import questions
+from .large_integers import check_size
 
 
 def device_range(*bounds: Any, **keywords: Any) -> Any:
@@ -86,10 +88,13 @@ def _sum(items_of: Callable[[Any], Any]) -> Callable[..., Any]:
     return total
 
 
-def _convert(function: Any, keeps: Callable[[str], bool], dtype: str) -> Callable[..., Any]:
+def _convert(function: Any, type_of: Callable[[str], str]) -> Callable[..., Any]:
+    """`int` or `float`.  type_of: the type of the result for a value of a type."""
+
     def converted(*args: Any, **kwargs: Any) -> Any:
         if len(args) == 1 and isinstance(args[0], Value) and not kwargs:
-            return args[0] if keeps(args[0].dtype) else args[0].astype(dtype)
+            dtype = type_of(args[0].dtype)
+            return args[0] if args[0].dtype == dtype else args[0].astype(dtype)
         return function(*args, **kwargs)
 
     return converted
@@ -99,33 +104,6 @@ def _boolean(*args: Any, **kwargs: Any) -> Any:
     return truth(args[0]) if len(args) == 1 and is_device(args[0]) else builtins.bool(*args, **kwargs)
 
 
-def _refusing(function: Any, message: Callable[[Any], Message]) -> Callable[..., Any]:
-    """`function`, refused for a device value, buffer or region as first argument."""
-
-    def checked(*args: Any, **kwargs: Any) -> Any:
-        if args and is_device(args[0]):
-            raise Refusal(message(args[0]))
-        return function(*args, **kwargs)
-
-    return checked
-
-
-def _text_of(function: Any) -> Callable[..., Any]:
-    """A built-in that gives the text of its first argument."""
-
-    def text(*args: Any, **kwargs: Any) -> Any:
-        if args and is_device(args[0]):
-            return describing(builtins.repr(args[0]), args[0])
-        return describing(function(*args, **kwargs), *args[:1])
-
-    return text
-
-
-def _length_message(value: Any) -> Message:
-    shaped = value.name if isinstance(value, Buffer) else "region" if isinstance(value, Region) else ""
-    return length_of(described(value), shaped)
-
-
 def _consuming(function: Any, items_of: Callable[[Any], Any]) -> Callable[..., Any]:
     """A built-in that takes everything its first argument has."""
 
@@ -133,11 +111,33 @@ def _consuming(function: Any, items_of: Callable[[Any], Any]) -> Callable[..., A
         if not args:
             return function(*args, **kwargs)
         first = args[0]
-        if is_device(first):
-            raise Refusal(say.NotIterable(what=described(first), remedy="iterate over `range(n)`"))
-        return function(items_of(first), *args[1:], **kwargs)
+        _check_iterable(first, function)
+        try:
+            return function(items_of(first), *args[1:], **kwargs)
+        except Refusal as refusal:
+            if refusal.code == "TL116":  # an item was hashed, not looked up
+                refusal.message = KEY
+            raise
 
     return consume
+
+
+def _taking(function: Any) -> Callable[..., Any]:
+    """A built-in whose result gives the items of its arguments later."""
+
+    def take(*args: Any, **kwargs: Any) -> Any:
+        for value in args:
+            _check_iterable(value, function)
+        return function(*args, **kwargs)
+
+    return take
+
+
+def _check_iterable(value: Any, function: Any) -> None:
+    if isinstance(value, DeviceLoop):
+        raise Refusal(say.RuntimeComprehensionBound(f"`{function.__name__}`"))
+    if is_device(value):
+        raise Refusal(say.NotIterable(what=described(value), remedy="iterate over `range(n)`"))
 
 
 def _no_kernel_code(name: str) -> Callable[..., Any]:
@@ -155,7 +155,7 @@ def table(intrinsics: Any) -> dict[int, Callable[..., Any]]:
         for at, argument in enumerate(args):
             for value in device_values(argument)[:1]:
                 names = intrinsics.argument_names if value is argument else ()
-                name = (names[at] if at < len(names) else None) or repr(value)
+                name = (names[at] if at < len(names) else None) or written(value)
                 raise Refusal(say.PrintOfDeviceValue(what=described(value), name=name))
         builtins.print(*args, **kwargs)
 
@@ -164,46 +164,37 @@ def table(intrinsics: Any) -> dict[int, Callable[..., Any]]:
             raise Refusal(say.NotIterable(what=described(iterator), remedy="index a buffer"))
         return builtins.next(walker.replayed(iterator) if hasattr(iterator, "__next__") else iterator, *default)
 
+    def power(*args: Any, **kwargs: Any) -> Any:
+        if len(args) == 2 and not kwargs:
+            check_size("**", *args, walker.limits.bits)
+        return builtins.pow(*args, **kwargs)
+
     def any_(items: Any, /) -> Any:
         return intrinsics.any_of(items_of(items))
 
     def all_(items: Any, /) -> Any:
         return intrinsics.not_(intrinsics.any_of(items_of(items), negated=True))
 
-    def dir_(*args: Any) -> Any:
-        return builtins.dir(*args) if args else sorted(walker.frame.known())
-
-    def is_number(dtype: str) -> bool:
-        return is_integer(dtype)
-
     meanings: dict[Any, Callable[..., Any]] = {
         builtins.range: device_range,
         builtins.min: _extreme(builtins.min, tir.Min, items_of),
         builtins.max: _extreme(builtins.max, tir.Max, items_of),
         builtins.sum: _sum(items_of),
-        builtins.float: _convert(builtins.float, lambda dtype: dtype in ("float32", "float64"), "float32"),
-        builtins.int: _convert(builtins.int, is_number, "int32"),
+        builtins.float: _convert(builtins.float, lambda dtype: dtype if dtype == "float64" else "float32"),
+        builtins.int: _convert(builtins.int, integer_of),
         builtins.bool: _boolean,
         builtins.print: print_,
         builtins.next: next_,
         builtins.any: any_,
         builtins.all: all_,
-        builtins.len: _refusing(builtins.len, _length_message),
-        builtins.type: _refusing(builtins.type, lambda v: say.TypeOfDeviceValue(what=described(v))),
-        builtins.isinstance: _refusing(builtins.isinstance, lambda v: say.IsinstanceOfDeviceValue(what=described(v))),
-        builtins.hash: _refusing(
-            builtins.hash,
-            lambda v: say.ValueNeededWhileBuilding(what=f"the hash of {described(v)}", remedy="use a Python object"),
-        ),
+        builtins.pow: power,
         builtins.eval: _no_kernel_code("eval"),
         builtins.exec: _no_kernel_code("exec"),
         builtins.compile: _no_kernel_code("compile"),
-        builtins.globals: lambda: walker.frame.outer.module,
-        builtins.locals: lambda: {n: v for n, v in walker.frame.names.items() if not n.startswith("__")},
-        builtins.dir: dir_,
+        **questions(walker),
     }
-    for function in (builtins.str, builtins.repr, builtins.ascii, builtins.format):
-        meanings[function] = _text_of(function)
+    for function in (builtins.enumerate, builtins.zip, builtins.reversed, builtins.map, builtins.filter, builtins.iter):
+        meanings[function] = _taking(function)
     for function in (builtins.list, builtins.tuple, builtins.set, builtins.frozenset, builtins.sorted, builtins.dict):
         meanings[function] = _consuming(function, items_of)
     return {id(function): meaning for function, meaning in meanings.items()}

@@ -1,17 +1,18 @@
-"""Text that speaks of device values: their expressions can be shown, but what the text would be is known to no one yet.
+"""Device values in texts: what they hold is known to no one while a kernel is built.
 
-An f-string with a device value in it is good for messages.  A kernel that looks into such a text would be built for the
-name of a value in place of the value, so every look is refused.
+A text with a device value in it would show the name of the value, or be compared by it, in place of the value; so it
+is refused where it is made (TL128), except as an argument of `print`, which is refused as such (TL106).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
+from ..language.protocols import TEXT
 from ..language.values import is_device
 from ..source import catalogue as say
-from ..source.diagnostic import Refusal
+from ..source.diagnostic import Message
 
 CONTAINERS = (list, tuple, set, frozenset, dict)
 
@@ -21,9 +22,7 @@ def device_values(*values: Any) -> list[Any]:
     found, seen, pending = [], set(), list(reversed(values))
     while pending:
         value = pending.pop()
-        if isinstance(value, DescribingText):
-            found.append(value.value)
-        elif is_device(value):
+        if is_device(value):
             found.append(value)
         elif isinstance(value, CONTAINERS) and id(value) not in seen:
             seen.add(id(value))
@@ -32,54 +31,25 @@ def device_values(*values: Any) -> list[Any]:
     return found
 
 
-def describing(text: Any, *values: Any) -> Any:
-    """A text made from values: it remembers the first device value among them."""
-    found = device_values(*values) if isinstance(text, str) else []
-    return DescribingText(text, found[0]) if found else text
+@dataclass(frozen=True)
+class DescribingText:
+    """An f-string with a device value in it, on its way into a call.
 
-
-class DescribingText(str):
-    """Text of a device value inside an f-string, or a text with one in it; `value` is the first such value."""
+    value, written: the first device value and its text.  place: line, column, end line and end column of the f-string.
+    """
 
     value: Any
+    written: str
+    place: tuple[int, int, int, int]
 
-    def __new__(cls, text: str, value: Any) -> DescribingText:
-        self = super().__new__(cls, str.__str__(text))
-        self.value = value
-        return self
 
-    def __str__(self) -> str:
-        return self
-
-    def __repr__(self) -> str:
-        return str.__str__(self)
+class Blank:
+    """Stands for a device value in an f-string, whatever its conversion and format."""
 
     def __format__(self, form: str) -> str:
-        plain = str.__str__(self)
-        try:
-            return format(plain, form)
-        except ValueError:  # a form for numbers
-            return plain
-
-    def __add__(self, other: Any) -> Any:
-        return DescribingText(str.__str__(self) + str.__str__(other), self.value)
-
-    def __radd__(self, other: Any) -> Any:
-        return DescribingText(str.__str__(other) + str.__str__(self), self.value)
+        return ""
 
 
-def _refusing(name: str) -> Callable[..., Any]:
-    def look(*_: Any) -> Any:
-        remedy = "compute with the value itself; its text is good for messages only"
-        raise Refusal(say.ValueNeededWhileBuilding(what="the text of a device value", remedy=remedy))
-
-    look.__name__ = name
-    return look
-
-
-# What gives a number, a truth or an order, or another text in which the value could not be found again.
-_LOOKS = ["__bool__", "__contains__", "__eq__", "__ge__", "__getitem__", "__gt__", "__hash__", "__int__", "__iter__"]
-_LOOKS += ["__le__", "__len__", "__lt__", "__mod__", "__mul__", "__ne__", "__rmul__"]
-_LOOKS += [name for name in dir(str) if not name.startswith("_") and name not in ("encode", "format", "join")]
-for _name in _LOOKS:
-    setattr(DescribingText, _name, _refusing(_name))
+def text_needed(written: str) -> Message:
+    """TL128 for the text of what is written so."""
+    return say.ValueNeededWhileBuilding(what=TEXT, remedy=f"write `T.print({written})`, which prints on the device")

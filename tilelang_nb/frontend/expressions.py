@@ -13,6 +13,7 @@ from typing import Any
 
 from ..source import catalogue as say
 from ..source.diagnostic import Message, Refusal
+from .attributes import HIDDEN
 from .names import INTRINSICS, targets
 from .places import MARK
 
@@ -159,10 +160,16 @@ class _Rewriter:
         positional = tuple(a.id if isinstance(a, ast.Name) else None for a in node.args)
         keyword = tuple((k.arg, k.value.id) for k in node.keywords if k.arg and isinstance(k.value, ast.Name))
         names = (positional, keyword) if any(positional) or keyword else None
-        keywords = [ast.copy_location(ast.keyword(k.arg, self.visit(k.value)), k) for k in node.keywords]
-        arguments = [self.visit(a) for a in node.args]
+        keywords = [ast.copy_location(ast.keyword(k.arg, self.argument(k.value)), k) for k in node.keywords]
+        arguments = [self.argument(a) for a in node.args]
+        texts = any(isinstance(value, ast.JoinedStr) for value in (*node.args, *(k.value for k in node.keywords)))
         return self.intrinsic(
-            node, "call", self.constant(node, names), self.visit(node.func), *arguments, keywords=keywords
+            node,
+            "call_with_texts" if texts else "call",
+            self.constant(node, names),
+            self.visit(node.func),
+            *arguments,
+            keywords=keywords,
         )
 
     def visit_Starred(self, node: ast.Starred) -> Any:
@@ -174,8 +181,13 @@ class _Rewriter:
     def visit_NamedExpr(self, node: ast.NamedExpr) -> Any:
         if self.in_lambda:  # it binds the lambda's local, as Python has it
             return self.copy(node)
-        place = self.constant(node, (node.lineno, node.col_offset, node.end_lineno, node.end_col_offset))
+        place = self.constant(node, _place(node))
         return self.intrinsic(node, "walrus", self.constant(node, node.target.id), self.visit(node.value), place)
+
+    def visit_Attribute(self, node: ast.Attribute) -> Any:
+        if node.attr not in HIDDEN or not isinstance(node.ctx, ast.Load):
+            return self.copy(node)
+        return self.intrinsic(node, "attribute", self.visit(node.value), self.constant(node, node.attr))
 
     def visit_Lambda(self, node: ast.Lambda) -> Any:
         arguments = self.visit(node.args)  # defaults are evaluated outside
@@ -208,18 +220,30 @@ class _Rewriter:
         tests = [self.intrinsic(test, "filter", self.visit(test)) for test in node.ifs]
         return ast.comprehension(self.visit(node.target), items, tests, node.is_async)
 
+    def argument(self, node: ast.expr) -> Any:
+        """An argument of a call: an f-string with a device value in it is the call's to refuse."""
+        if not isinstance(node, ast.JoinedStr):
+            return self.visit(node)
+        text = ast.copy_location(ast.Lambda(ast.arguments(**_NO_ARGUMENTS), self.visit_JoinedStr(node)), node)
+        return self.intrinsic(node, "text_argument", text, self.constant(node, _place(node)))
+
     def visit_JoinedStr(self, node: ast.JoinedStr) -> Any:
         """Parts of f-strings have wrong places before Python 3.12: a failure in one is reported at the whole string."""
-        text = self.intrinsic(node, "joined", self.copy(node))
+        text = self.copy(node)
         for part in ast.walk(text):
             if hasattr(part, "lineno"):
                 ast.copy_location(part, node)
         return text
 
     def visit_FormattedValue(self, node: ast.FormattedValue) -> Any:
-        value = self.intrinsic(node.value, "formatted", self.visit(node.value))
+        written = self.constant(node.value, ast.unparse(node.value))
+        value = self.intrinsic(node.value, "formatted", self.visit(node.value), written)
         form = self.copy(node.format_spec) if node.format_spec else None  # Python wants an f-string there
         return ast.copy_location(ast.FormattedValue(value, node.conversion, form), node)
+
+
+def _place(node: Any) -> tuple[int, int, int, int]:
+    return node.lineno, node.col_offset, node.end_lineno, node.end_col_offset
 
 
 def compile_expression(node: ast.expr) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import builtins
 import operator
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -13,12 +15,15 @@ from ..language.loops import DeviceLoop
 from ..language.operands import described
 from ..language.promotion import as_type, join_operands, join_rebound, kind_of, strong
 from ..language.values import COMPARE, Buffer, Region, Value, derived, is_device, number, truth
+from ..language.values import written as written_of
 from ..source import catalogue as say
 from ..source.diagnostic import Refusal
 from .builtin_functions import table
 from .contents import check_change, check_used_up, device_scope, watched
-from .describing_text import DescribingText, describing
+from .describing_text import Blank, DescribingText, device_values, text_needed
+from .introspection import is_hidden
 from .large_integers import grown
+from .locate import no_attribute
 from .macros import Macro
 from .unroll import Clause
 from .user_code import MUTATORS, all_plain
@@ -42,7 +47,8 @@ class Intrinsics:
     def __init__(self, walker: Any):
         self.walker = walker
         self.argument_names: tuple[Any, ...] = ()  # plain names among the positional arguments of the call at hand
-        self._described: list[Any] = []  # device values in the f-string at hand
+        # Device values, with their text, in the f-string that is an argument of a call; None outside of one.
+        self._described: list[tuple[Any, str]] | None = None
         self._table = table(self)
 
     # -- calls -----------------------------------------------------------------------------------------------------
@@ -71,10 +77,18 @@ class Intrinsics:
             return special(*args, **kwargs)
         if type(function) is Macro:
             return walker.inline(function, args, kwargs, names)
-        result = function(*args, **kwargs)
-        if isinstance(result, str) and isinstance(getattr(function, "__self__", None), str):  # `format`, `join`
-            return describing(result, function.__self__, *args, kwargs)
-        return result
+        return function(*args, **kwargs)
+
+    def call_with_texts(self, names: Any, function: Any, /, *args: Any, **kwargs: Any) -> Any:
+        """`call` with f-strings among the arguments."""
+        for text in (*args, *kwargs.values()):
+            if type(text) is DescribingText:
+                if function is builtins.print:
+                    raise Refusal(say.PrintOfDeviceValue(what=described(text.value), name=text.written))
+                place = ast.Constant("")
+                place.lineno, place.col_offset, place.end_lineno, place.end_col_offset = text.place
+                raise Refusal(text_needed(text.written), place)
+        return self.call(names, function, *args, **kwargs)
 
     def unpacked(self, iterable: Any) -> Any:
         """The operand of a `*`: an iterator must end."""
@@ -237,21 +251,32 @@ class Intrinsics:
     def walrus(self, name: str, value: Any, place: tuple[int, int, int, int]) -> Any:
         return self.walker.bind_walrus(name, value, place)
 
-    def formatted(self, value: Any) -> Any:
-        """A value inside an f-string: of a device value only the text of its expression can be had."""
-        if isinstance(value, DescribingText):
-            self._described.append(value.value)
-        elif is_device(value):
-            self._described.append(value)
-            return DescribingText(repr(value), value)
-        return value
+    def formatted(self, value: Any, written: str) -> Any:
+        """A value inside an f-string.  written: its text."""
+        found = device_values(value)
+        if not found:
+            return value
+        if not is_device(value):
+            written = written_of(found[0])
+        if self._described is None:
+            raise Refusal(text_needed(written))
+        self._described.append((found[0], written))
+        return Blank()
 
-    def joined(self, text: str) -> str:
-        """An f-string; one with a device value in it remembers the value, which its text only names."""
-        if not self._described:
-            return text
-        text, self._described = DescribingText(text, self._described[0]), []
-        return text
+    def text_argument(self, text: Callable[[], str], place: tuple[int, int, int, int]) -> Any:
+        """An f-string as an argument of a call."""
+        around, self._described = self._described, []
+        try:
+            made = text()
+            return DescribingText(*self._described[0], place) if self._described else made
+        finally:
+            self._described = around
+
+    def attribute(self, value: Any, name: str) -> Any:
+        """`value.name`, where the name is one of the compiler's for a device value."""
+        if is_hidden(value, name):
+            raise Refusal(no_attribute(value, name))
+        return getattr(value, name)
 
     def items(self, iterable: Any, line: int, target: Any, first: bool) -> Any:
         """The iterable of a comprehension; each item is a turn in the expansion record."""

@@ -100,14 +100,15 @@ def run_launch(walker: Any, node: Any, blocks: Any, threads: Any, target: ast.ex
     )
     leaving = None
     try:
-        if target is not None:
-            bind_target(walker, target, [indices[0] if len(indices) == 1 else indices], node)
-        walker.suite(node.body)
-    except ReturnValue as returned:  # a final `return` ends the kernel after the launch is emitted
-        leaving = returned
+        try:
+            if target is not None:
+                bind_target(walker, target, [indices[0] if len(indices) == 1 else indices], node)
+            walker.suite(node.body)
+        except ReturnValue as returned:  # a final `return` ends the kernel after the launch is emitted
+            leaving = returned
+        body = walker.close()  # it reads the elements that names still hold, which only threads can
     finally:
         builder.launch = outside
-    body = walker.close()
     for condition in reversed(walker.host_conditions):
         body = tir.IfThenElse(condition, body, None, span)
     for axis, extent in reversed([*blocks, *threads]):

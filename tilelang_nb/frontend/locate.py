@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import itertools
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,10 +25,12 @@ from .. import language as T
 from ..language import __all__ as OPERATIONS
 from ..language.calling import nearest
 from ..language.operands import described
+from ..language.protocols import TEXT
 from ..language.values import Buffer, Region, Value
 from ..source import catalogue as say
 from ..source.diagnostic import Message, Note
 from ..source.text import Span, Text
+from .describing_text import text_needed
 from .places import MARK, header_span, line_span
 
 __all__ = [
@@ -46,7 +49,7 @@ __all__ = [
 ]
 PACKAGE = str(Path(__file__).resolve().parents[1]) + os.sep
 # What fails in these failed on what the user gave.
-USER_FACING = ("intrinsics.py", "builtin_functions.py", "imports.py", "large_integers.py")
+USER_FACING = ("intrinsics.py", "builtin_functions.py", "introspection.py", "imports.py", "large_integers.py")
 _LIBRARIES = tuple(str(Path(module.__file__).resolve().parent) + os.sep for module in (tvm, tvm_ffi))
 
 
@@ -149,16 +152,20 @@ def raised(error: BaseException) -> Message:
     """What the user's compile-time code raised, as a message."""
     missing = getattr(error, "obj", None) if isinstance(error, AttributeError) else None
     if isinstance(missing, (Value, Buffer, Region)):
-        return _no_attribute(missing, str(error.name))  # type: ignore[attr-defined]
+        return no_attribute(missing, str(error.name))  # type: ignore[attr-defined]
     remedy = "this line is Python that runs while the kernel is built"
     return say.ExceptionWhileBuilding(exception=exception_text(error), remedy=remedy)
 
 
+_WORDS = {"Value": "device value", "Buffer": "buffer", "Region": "region of a buffer", "DeviceLoop": "device loop"}
+_OF_THE_COMPILER = re.compile(rf"'({'|'.join(_WORDS)})'(?: object)?")
 CONVERSIONS = ("bool", "cast", "double", "float", "half", "int", "long", "to", "type")
 
 
-def _no_attribute(owner: Any, name: str) -> Message:
-    """TL003 for an attribute that something of the device does not have."""
+def no_attribute(owner: Any, name: str) -> Message:
+    """TL003 for an attribute that something of the device does not have; TL108 for its class."""
+    if name == "__class__":
+        return say.TypeOfDeviceValue(what=described(owner))
     known = ("dtype",) if isinstance(owner, Value) else ("dtype", "shape")
     near = nearest(name, known) or ""
     if near:
@@ -175,7 +182,7 @@ def _no_attribute(owner: Any, name: str) -> Message:
 def exception_text(error: BaseException) -> str:
     """Type and text of an exception, whatever its class does."""
     try:
-        text = str(error)
+        text = _OF_THE_COMPILER.sub(lambda found: _WORDS[found[1]], str(error))
     except Exception:
         text = ""
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
@@ -205,11 +212,16 @@ def with_operands(message: Message, text: Text, span: Span | None) -> Message:
             return replace(message, what=f"the Python object `{ast.unparse(node.value)}`")
     elif isinstance(message, say.ValueNeededWhileBuilding):
         called = node.func if isinstance(node, ast.Call) else None
+        if message.what == TEXT:
+            shown = _shown_operand(node)
+            return message if shown is None else text_needed(ast.unparse(shown))
         if isinstance(called, ast.Attribute) and ast.unparse(called.value) == "math" and called.attr in T.__all__:
             return replace(message, what=f"`math.{called.attr}` of a device value", remedy=f"use `T.{called.attr}`")
     elif isinstance(message, say.BufferAsCondition):
         if isinstance(node, ast.Name):
             return replace(message, name=node.id)
+    elif isinstance(message, say.TypeOfDeviceValue) and isinstance(node, ast.Attribute):
+        return replace(message, name=_operand(node.value))
     elif isinstance(node, ast.Call) and node.args:
         written = _operand(node.args[0])
         if not isinstance(message, say.LenOfBuffer):
@@ -217,6 +229,17 @@ def with_operands(message: Message, text: Text, span: Span | None) -> Message:
         if message.shaped:
             return replace(message, remedy=f"`{written}.shape[0]`")
     return message
+
+
+def _shown_operand(node: Any) -> ast.expr | None:
+    """The operand whose text an expression makes, where it is plain which one."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
+        shown = node.right
+    elif isinstance(node, ast.Call) and len(node.args) == 1 and not node.keywords:
+        shown = node.args[0]
+    else:
+        return None
+    return shown if isinstance(shown, (ast.Name, ast.Subscript, ast.Attribute, ast.BinOp)) else None
 
 
 def _parsed(text: str) -> Any:

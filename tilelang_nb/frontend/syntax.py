@@ -80,6 +80,7 @@ def walk_statement(walker: Any, node: ast.stmt) -> None:
 def recover(walker: Any, depth: int, scope: Any, turn: Any) -> None:
     """Leave the scopes and turns that a failed statement left open."""
     walker.record.back_to(turn)
+    walker.builder.pending = []  # the kernel is refused: no element has to be read any more
     while walker.scope is not scope:
         walker.close()
     walker.builder.drop_frames(depth)

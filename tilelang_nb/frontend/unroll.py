@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from ..language.values import Value
+from ..language.values import Value, written
 from ..source import catalogue as say
 from ..source.diagnostic import Message, Refusal
 from ..source.wording import number_text
@@ -214,7 +214,16 @@ def _text(held: Any) -> str:
     return held if isinstance(held, str) else _cut(str(held))
 
 
-_short = reprlib.Repr()
+class _Short(reprlib.Repr):
+    """Short texts; those of device values inside containers show their expressions."""
+
+    def repr_Value(self, value: Any, level: int) -> str:
+        return written(value)
+
+    repr_Buffer = repr_Region = repr_Value
+
+
+_short = _Short()
 _short.maxother = _short.maxstring = _short.maxlong = 60
 
 

@@ -8,8 +8,11 @@ nearest real name.
 from __future__ import annotations
 
 import importlib
+import sys
+from types import ModuleType
 from typing import Any, NoReturn
 
+from ..source import catalogue as say
 from ..source.calls import unknown_operation
 from ..source.diagnostic import Refusal
 from .dtypes import DTYPES
@@ -87,6 +90,28 @@ class UnknownOperation(Refusal, AttributeError):
 def unknown(name: str) -> NoReturn:
     """TL003 with the nearest real name."""
     raise UnknownOperation(unknown_operation(name, _NAMES))
+
+
+class _Namespace(ModuleType):
+    """What stands in `T` stays: every later cell and kernel reads it."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        _check_free(name)
+        super().__setattr__(name, value)
+
+    def __delattr__(self, name: str) -> None:
+        _check_free(name)
+        super().__delattr__(name)
+
+
+def _check_free(name: str) -> None:
+    if name in _NAMES:
+        remedy = "bind a name of your own"
+        raise Refusal(say.UnsupportedSyntax(what=f"a change of `T.{name}`", remedy=remedy))
+
+
+_Namespace.__name__ = "module"  # messages say what it is
+sys.modules[__name__].__class__ = _Namespace
 
 
 def __getattr__(name: str) -> Any:

@@ -10,13 +10,13 @@ from typing import Any
 from .calling import bad_argument, checked_call
 from .operands import BARRIER, content, described, integer, scalar
 from .promotion import as_type, strong, weak
-from .values import Buffer, Region, Value, builder, constant, is_device, number, truth
+from .values import Buffer, Region, Value, builder, constant, is_device, number, truth, written
 
 
 def _text(message: Any, called: str, name: str) -> str:
     if not isinstance(message, str):
         bad_argument(f"`{name}` of `{called}` is text, {described(message)} given", f'write `{name}="..."`')
-    return str.__str__(message)  # a text that speaks of a device value may be shown, and shows its expression
+    return message
 
 
 def _named(name: str) -> Any:
@@ -49,7 +49,7 @@ def print_of(obj: Any = None, msg: str = "", warp_group_id: int = 0, warp_id: in
     if isinstance(obj, (Buffer, Region)):
         if obj.memory == BARRIER:
             bad_argument("`T.print` of a barrier", "print the parity that you wait for")
-        builder().operation("print", message or repr(obj), obj)
+        builder().operation("print", message or written(obj), obj)
         return
     value = number(obj)
     if value is None:
@@ -58,7 +58,7 @@ def print_of(obj: Any = None, msg: str = "", warp_group_id: int = 0, warp_id: in
         )
     if not isinstance(value, Value):
         value = Value(as_type(value, strong(weak(value), value)), strong(weak(value), value))
-    builder().operation("print", message or repr(obj), value)
+    builder().operation("print", message or (written(obj) if isinstance(obj, Value) else str(obj)), value)
 
 
 def _condition(condition: Any, called: str) -> Value:

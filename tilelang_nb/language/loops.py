@@ -17,7 +17,8 @@ from .calling import bad_argument, checked_call
 from .layouts import Fragment
 from .operands import choice, content, described, flag, integer
 from .promotion import is_integer
-from .values import Buffer, Region, Value, number
+from .protocols import text_refused
+from .values import Buffer, Region, Value, is_building, number
 
 THREAD_TAGS = ("threadIdx.x", "threadIdx.y", "threadIdx.z", "blockIdx.x", "blockIdx.y", "blockIdx.z")
 
@@ -34,6 +35,11 @@ class DeviceLoop:
     kind: str
     dims: tuple[tuple[Any, Any, Any], ...]
     annotations: dict[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        if is_building():
+            raise Refusal(text_refused())
+        return f"<device loop of {len(self.dims)} variable{'s' * (len(self.dims) != 1)}, {self.kind}>"
 
     def __iter__(self) -> Any:
         raise Refusal(

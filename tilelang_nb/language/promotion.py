@@ -65,6 +65,11 @@ def bits(dtype: str) -> int:
     return int(re.search(r"\d+", dtype).group()) if dtype != "bool" else 1  # type: ignore[union-attr]
 
 
+def integer_of(dtype: str) -> str:
+    """The type of the int that Python's `int` and `round` make of a number of this type."""
+    return dtype if is_integer(dtype) else "int64" if dtype == "float64" else "int32"
+
+
 def in_ir(dtype: str) -> str:
     """The name TVM has for a dtype: tfloat32 is a way of multiplying float32 values, not a type of its own there."""
     return "float32" if dtype == "tfloat32" else str(dtype)

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import dis
 import importlib
+import os
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -17,6 +19,8 @@ import numpy as np
 from ..source import catalogue as say
 from ..source.diagnostic import Message, Refusal
 
+_PACKAGE = str(Path(__file__).resolve().parents[1]) + os.sep
+_FRONT_END = f"{_PACKAGE}frontend{os.sep}"
 _SUBSCRIPT_OPERATOR = 26  # the operand of BINARY_OP that stands for `a[b]` from Python 3.14 on
 
 
@@ -31,6 +35,25 @@ def refuse(message: Callable[[Any], Message]) -> Callable[..., Any]:
 
 def _needed(what: str, remedy: str) -> Callable[..., Any]:
     return refuse(lambda self: say.ValueNeededWhileBuilding(what=what, remedy=remedy))
+
+
+TEXT = "the text of a device value"
+KEY = say.ValueNeededWhileBuilding(
+    what="the key of a dict or the item of a set is a device value", remedy="use a list or a tuple"
+)
+
+
+def text_refused() -> Message:
+    """TL128 for a text that would have to hold the value of a device value."""
+    return say.ValueNeededWhileBuilding(what=TEXT, remedy="print it with `T.print(x)`")
+
+
+def asked_by_message(frame: FrameType) -> bool:
+    """Whether the text of a device value is wanted for a message: asked for by this package, not through the front end,
+    which calls what the user calls.
+    """
+    name = frame.f_code.co_filename
+    return name.startswith(_PACKAGE) and not name.startswith(_FRONT_END)
 
 
 _ARITHMETIC = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "lshift", "rshift", "and", "or", "xor")
@@ -129,8 +152,7 @@ class KnownAtLaunch:
 
     def __hash__(self) -> int:
         if _instruction(sys._getframe(1)).startswith(("BUILD_", "MAP_ADD", "SET_ADD")):
-            what, remedy = "the key of a dict or the item of a set is a device value", "use a list or a tuple"
-            raise Refusal(say.ValueNeededWhileBuilding(what=what, remedy=remedy))
+            raise Refusal(KEY)
         raise Refusal(say.RuntimeIndexIntoPythonObject(what="a dict or set"))
 
     def __array__(self, *_: Any, **__: Any) -> Any:

@@ -3,19 +3,15 @@
 A `Value` wraps a TIR expression.  TVM's own expressions are not handed to user code: their `==` compares identities
 when used as a condition, they hash, and their operators promote and simplify by other rules.  Every Python protocol
 that needs the value while building is refused here with its code; the front end finds the place.
-
-`builder()` is the way from an operation to the kernel being built; the front end puts its builder there with
-`building`.
 """
 
 from __future__ import annotations
 
 import operator
+import sys
 import weakref
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
-from typing import Any, Protocol
+from types import FrameType
+from typing import Any
 
 from tvm import tirx as tir
 from tvm.sym import Analyzer
@@ -24,60 +20,20 @@ from ..source import catalogue as say
 from ..source.calls import used_as_number, wrong_rank
 from ..source.diagnostic import Message, Refusal
 from ..source.wording import number_text, of_type, with_article
-from .promotion import KNOWN, as_type, cast, check_right, constant, in_ir, is_float, is_integer, join_operands
-from .protocols import IndexedOnly, KnownAtLaunch, checked_dtype, refuse
-
-
-class Builder(Protocol):
-    """What operations may ask of the kernel being built; implemented by `frontend.emit`.
-
-    hint: the name being assigned, for allocations.  span: where the statement at hand stands.  launch: None, or an
-    object with `threads` and `blocks`, each a tuple of (variable, extent).  layouts: layouts by key, for
-    `annotate_layout`.
-    """
-
-    hint: str | None
-    span: Any
-    launch: Any
-    layouts: dict[str, Any]
-    pending: list[Any]
-
-    def emit(self, statement: Any) -> None: ...
-    def effect(self) -> None: ...
-    def keep(self, value: Value) -> None: ...
-    def bind(self, name: str, expr: Any, dtype: str) -> Any: ...
-    def operation(self, name: str, *operands: Any, dtype: str = "void") -> Any: ...
-    def allocate(self, name: str, shape: Any, dtype: str, memory: str) -> Buffer: ...
-    def store(self, buffer: Buffer, index: Any, value: Any) -> None: ...
-    def warn(self, message: Message) -> None: ...
-
-
-_BUILDERS: ContextVar[tuple[Any, ...]] = ContextVar("builders of the kernels being built", default=())
-
-
-def builder() -> Any:
-    """The builder of the kernel being built; TL004 where there is none."""
-    stack = _BUILDERS.get()
-    if not stack:
-        raise Refusal(
-            say.BadArgument(problem="a T operation outside a kernel", remedy="call it in a kernel or a macro")
-        )
-    return stack[-1]
-
-
-def is_building() -> bool:
-    """Is a kernel being built just now?"""
-    return bool(_BUILDERS.get())
-
-
-@contextmanager
-def building(found: Any) -> Iterator[None]:
-    """Make `found` the builder that operations reach."""
-    token = _BUILDERS.set((*_BUILDERS.get(), found))
-    try:
-        yield
-    finally:
-        _BUILDERS.reset(token)
+from .building import BUILDERS, Builder, builder, building, is_building
+from .promotion import (
+    KNOWN,
+    as_type,
+    cast,
+    check_right,
+    constant,
+    in_ir,
+    integer_of,
+    is_float,
+    is_integer,
+    join_operands,
+)
+from .protocols import IndexedOnly, KnownAtLaunch, asked_by_message, checked_dtype, refuse, text_refused
 
 
 class Value(KnownAtLaunch):
@@ -93,7 +49,7 @@ class Value(KnownAtLaunch):
         self.expr, self.dtype, self.scope, self.reads, self.origin = expr, dtype, scope, reads, origin
         self.depth, self.size = 0, 1
         if reads:
-            _BUILDERS.get()[-1].pending.append(weakref.ref(self))
+            BUILDERS.get()[-1].pending.append(weakref.ref(self))
 
     def use(self) -> Any:
         """The TIR expression, if the value still exists."""
@@ -112,7 +68,10 @@ class Value(KnownAtLaunch):
         return self.origin is not None and self.origin[0].is_variable
 
     def __repr__(self) -> str:
-        return str(self.expr)
+        return _text(self, sys._getframe(1))
+
+    def __format__(self, form: str) -> str:
+        return _text(self, sys._getframe(1))
 
     def __neg__(self) -> Value:
         # -1.0 * x also turns 0.0 into -0.0, which 0 - x does not
@@ -136,11 +95,15 @@ class Value(KnownAtLaunch):
         return derived(tir.abs(self.use()), self.dtype, self, times=3)  # of integers: `x if x >= 0 else -x`
 
     def __round__(self, digits: int | None = None) -> Value:
+        """Half to even; an integer where no digits are given, as in Python."""
         if digits:
             raise Refusal(
                 say.BadArgument(problem="round to digits of a device value", remedy="scale, round and scale back")
             )
-        return derived(tir.nearbyint(self.use()), self.dtype, self) if is_float(self.dtype) else +self
+        if not is_float(self.dtype):
+            return +self
+        rounded = derived(tir.nearbyint(self.use()), self.dtype, self)
+        return rounded if digits == 0 else rounded.astype(integer_of(self.dtype))
 
     def __divmod__(self, other: Any) -> Any:
         quotient = arithmetic("//", self, other)
@@ -169,8 +132,8 @@ def derived(expr: Any, dtype: str, *sources: Any, times: int = 1) -> Value:
             if source.scope is not None and (scope is None or source.scope.depth > scope.depth):
                 scope = source.scope
     value = Value(expr, dtype, scope, reads)
-    if (depth >= DEEPEST or size > BIGGEST) and _BUILDERS.get():
-        _BUILDERS.get()[-1].keep(value)
+    if (depth >= DEEPEST or size > BIGGEST) and BUILDERS.get():
+        BUILDERS.get()[-1].keep(value)
     else:
         value.depth, value.size = depth + 1, size
     return value
@@ -257,10 +220,22 @@ _OPERATORS = {
     "^": "xor",
 }
 _COMPARISONS = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
+
+
+def _method(op: str, reflected: bool = False) -> Any:
+    def method(self: Any, other: Any, modulus: Any = None) -> Any:
+        if modulus is not None:  # only `pow` has a third operand
+            problem = "`pow` of a device value with a modulus"
+            raise Refusal(say.BadArgument(problem=problem, remedy="write the power and then `%`"))
+        return arithmetic(op, other, self) if reflected else arithmetic(op, self, other)
+
+    return method
+
+
 for _op, _name in {**_OPERATORS, **_COMPARISONS}.items():
-    setattr(Value, f"__{_name}__", lambda a, b, op=_op: arithmetic(op, a, b))
+    setattr(Value, f"__{_name}__", _method(_op))
     if _op in _OPERATORS:
-        setattr(Value, f"__r{_name}__", lambda a, b, op=_op: arithmetic(op, b, a))
+        setattr(Value, f"__r{_name}__", _method(_op, reflected=True))
 
 
 def simplified(value: Any) -> Any:
@@ -298,7 +273,7 @@ class Buffer(IndexedOnly):
     __array_ufunc__ = None
 
     def __repr__(self) -> str:
-        return self.name
+        return _text(self, sys._getframe(1))
 
     def scope(self) -> str:
         """The memory scope, as TVM's buffers tell it."""
@@ -462,13 +437,29 @@ class Region(IndexedOnly):
         self.buffer[self.inner(index)] = value
 
     def __repr__(self) -> str:
-        parts = [f"{begin}:{begin + extent}" for begin, extent in zip(self.begin, self.extent)]
-        return f"{self.buffer.name}[{', '.join(parts)}]"
+        return _text(self, sys._getframe(1))
 
 
 def is_device(value: Any) -> bool:
     """A device value, buffer or region."""
     return isinstance(value, (Value, Buffer, Region))
+
+
+def _text(value: Any, asking: FrameType) -> str:
+    """TL128 for code of a kernel that makes a text of a value; outside of one its text is its expression."""
+    if is_building() and not asked_by_message(asking):
+        raise Refusal(text_refused())
+    return written(value)
+
+
+def written(value: Any) -> str:
+    """A device value, buffer or region as messages and the record of expansion write it: by its expression."""
+    if isinstance(value, Value):
+        return str(value.expr)
+    if isinstance(value, Buffer):
+        return value.name
+    parts = [f"{begin}:{begin + extent}" for begin, extent in zip(value.begin, value.extent)]
+    return f"{value.buffer.name}[{', '.join(parts)}]"
 
 
 def truth(value: Any) -> Any:
@@ -497,4 +488,5 @@ __all__ = [
     "number",
     "simplified",
     "truth",
+    "written",
 ]

@@ -151,9 +151,11 @@ class RuntimeComprehensionBound(Message):
     """Comprehension over a runtime extent."""
 
     code, slug = "TL113", "runtime-comprehension-bound"
-    text = "a comprehension over a runtime extent"
+    text = "{what} over a runtime extent"
     label = "the item count is known only when the kernel runs"
     advice = "store into a buffer in a loop: `for i in T.serial(n)`"
+
+    what: str = "a comprehension"
 
 
 @dataclass(frozen=True)
