@@ -69,7 +69,7 @@ def test_a_kernel_runs_and_shows_itself() -> None:
     assert repr(k).startswith("<Kernel add(A: float32 (64,), B: float32 (64,), C: float32 (64,)) for sim")
     assert [p.name for p in k.parameters] == ["A", "B", "C"]
     names = [stage.name for stage in k.stages]
-    assert names[:2] == ["source", "tile"] and names[-1] == "thread"
+    assert names[:2] == ["source", "tile"] and "thread" in names and names[-3:] == ["cuda", "ptx", "sass"]
     assert k.findings == () and k.printed == () and len(k.counters) == 1
     for stage in k.stages:
         assert len(stage.lines) == len(stage.text.split("\n"))
@@ -92,20 +92,27 @@ def test_a_target_gives_another_kernel_and_the_same_target_the_same() -> None:
         lambda k: k.compile("cuda")(*[np.zeros(64, np.float32)] * 3),
         lambda k: k.compile("abacus"),
         lambda k: k.compile(arch="sm_12"),
-        lambda k: k.cuda_source,
-        lambda k: k.ptx,
-        lambda k: k.sass,
-        lambda k: k.resources,
-        lambda k: k.get_kernel_source(),
+        lambda k: k.compile("sim", "sm_70").ptx,
+        lambda k: k.compile("sim", "sm_70").sass,
+        lambda k: k.compile("sim", "sm_70").resources,
         lambda k: k.get_profiler().do_bench(),
     ],
 )
-def test_what_needs_a_gpu_is_refused_with_the_reason(use: object, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_not_available_here_is_refused_with_the_reason(use: object, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NUMBA_ENABLE_CUDASIM", "1")
     k = tilelang_nb.compile_cell(CELL).namespace["add"]
     with pytest.raises(tilelang_nb.LaunchError) as caught:
         use(k)
     assert caught.value.diagnostic.code == "TL302" and caught.value.diagnostic.help
+
+
+def test_device_code_is_there_without_a_device() -> None:
+    k = tilelang_nb.compile_cell(CELL).namespace["add"].compile("sim", "sm_80")
+    assert k.get_kernel_source() in k.cuda_source and "add_kernel(" in k.cuda_source
+    assert ".target sm_80" in k.ptx and "STG" in k.sass
+    assert k.resources.threads.value == 32 and 0 < k.resources.occupancy.value <= 1
+    assert {figure.origin for _, figure in k.resources[0]} == {"ptxas", "compiler", "computed"}
+    assert "add_kernel(" in k.compile("sim", "sm_70").cuda_source
 
 
 def test_a_cell_for_cuda_compiles_anywhere_and_its_launch_is_refused_at_the_kernel(

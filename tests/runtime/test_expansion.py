@@ -38,10 +38,17 @@ def the(kernel: Any, kind: str, label: str = "") -> Any:
 
 
 def stages(kernel: Any) -> list[Any]:
-    """The stages that have lines of the kernel."""
+    """The stages whose lines use the names of the kernel."""
     found = [stage for stage in kernel.stages if stage.module is not None]
     assert len(found) > 8
-    return found
+    names = [stage.name for stage in found]
+    return found[: names.index("thread") + 1]
+
+
+def device_stages(kernel: Any) -> list[Any]:
+    """Those after them, which have variables and buffers of their own."""
+    names = [stage.name for stage in kernel.stages]
+    return list(kernel.stages[names.index("thread") + 1 : names.index("ptx")])
 
 
 def texts(stage: Any, lines: tuple[int, ...]) -> list[str]:
@@ -51,7 +58,7 @@ def texts(stage: Any, lines: tuple[int, ...]) -> list[str]:
 
 def check_disjoint(kernel: Any, node: Any, source_lines: set[int]) -> None:
     """In every stage the turns have lines of their own, and together all that the source lines of the body made."""
-    for stage in stages(kernel):
+    for stage in [*stages(kernel), *device_stages(kernel)]:
         seen: set[int] = set()
         for turn in node.iterations:
             lines = set(turn.lines(stage.name))
@@ -234,7 +241,7 @@ def test_simplified_statements_leave_other_turns_alone() -> None:
     first, second = the(kernel, "for", "v").iterations
     assert first.lines("tile")
     assert first.lines("thread") == ()
-    assert any(line.startswith("out[") for line in texts(kernel.stages[-1], second.lines("thread")))
+    assert any(line.startswith("out[") for line in texts(stages(kernel)[-1], second.lines("thread")))
 
 
 def test_restarts_leave_one_record() -> None:

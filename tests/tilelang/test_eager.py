@@ -407,7 +407,7 @@ def test_the_last_kernel_can_be_inspected() -> None:
     assert add.kernel is None and "0 kernels compiled" in repr(add)
     a = numbers(100)
     add(a, a)
-    assert [add.kernel.stages[0].name, add.kernel.stages[-1].name] == ["source", "thread"]
+    assert [add.kernel.stages[0].name, add.kernel.stages[-1].name] == ["source", "sass"]
     assert add.kernel.unroll.kind == "kernel" and add.kernels == (add.kernel,) and not add.kernel.findings
     assert repr(add) == "<eager jit add(A, B, block: int = 128): 1 kernel compiled>"
 

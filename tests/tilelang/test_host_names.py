@@ -79,7 +79,7 @@ def test_compile_and_lower_take_a_kernel(names: dict[str, Any]) -> None:
     a = np.arange(8, dtype=np.float32)
     both = tilelang_nb.compile(k, out_idx=[2], target="sim")
     assert np.array_equal(both(a, a), 2 * a)
-    assert tilelang_nb.lower(k).stages[-1].name == "thread"
+    assert "thread" in [stage.name for stage in tilelang_nb.lower(k).stages]
     with pytest.raises(TypeError, match=r"T\.prim_func"):
         tilelang_nb.compile(lambda: None)
     with pytest.raises(IndexError, match="3 parameters"):

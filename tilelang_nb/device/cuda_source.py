@@ -34,7 +34,7 @@ MARKED = (
 # The last lines of what TVM puts in front of the kernels.
 _PRELUDE_END = "#define ushort unsigned short\n#endif\n"
 _DECLARATION = re.compile(r'extern "C" __global__ .*\);$')
-_KERNEL = re.compile(r'extern "C" __global__ .*?(\w+)\(')
+_KERNEL = re.compile(r'extern "C" __global__ .*?(\w+)\([^()]*\) \{$')
 _SHARED_VALUE = re.compile(r"\w+ cse_v\d+ = ")
 _HEXADECIMAL = re.compile(r"(0x[0-9a-f]+(?:\.[0-9a-f]*)?p[+-]\d+)(f?)(?:/\*[^*]*\*/)?")
 _BRACES = ("", "{", "}", "} else {", "};")
@@ -42,12 +42,12 @@ _BRACES = ("", "{", "}", "} else {", "};")
 
 @dataclass(frozen=True)
 class CudaText:
-    """source: all of it.  lines: per line, the lines of the cell it comes from.  first: number of the first line (from
-    0) that is not the prelude.
+    """source: all of it.  spans: per line, TVM's span of the statement it comes from, or None.  first: number of the
+    first line (from 0) that is not the prelude.
     """
 
     source: str
-    lines: tuple[tuple[int, ...], ...]
+    spans: tuple[Any, ...]
     first: int
 
 
@@ -59,33 +59,39 @@ def print_cuda(device: Any, target: Any) -> CudaText:
     text = printed.inspect_source()
     text = text[text.index(_PRELUDE_END) + len(_PRELUDE_END) :]
     lines, places = _without_marks(
-        text, spans, {str(name.name_hint): _first_line(f) for name, f in device.functions.items()}
+        text, spans, {str(f.attrs["global_symbol"]): _launch_span(f) for f in device.functions.values()}
     )
     prelude = prelude_for("\n".join(lines)).splitlines()
     head = [*prelude, ""] if prelude else []
-    return CudaText("\n".join([*head, *lines]) + "\n", ((),) * len(head) + tuple(places), len(head))
+    return CudaText("\n".join([*head, *lines]) + "\n", (None,) * len(head) + tuple(places), len(head))
 
 
-def _first_line(function: Any) -> tuple[int, ...]:
-    return (int(function.span.line),) if function.span is not None else ()
+def _launch_span(function: Any) -> Any:
+    """The place of the launch: that of the outermost thread axis."""
+    found: list[Any] = []
+
+    def visit(node: Any) -> None:
+        if node.attr_key == "thread_extent" and node.span is not None:
+            found.append(node.span)
+
+    tvm_ffi.structural_walk(function.body, (tir.AttrStmt, visit), order="pre")
+    return found[0] if found else None
 
 
-def _without_marks(
-    text: str, spans: list[Any], kernels: dict[str, tuple[int, ...]]
-) -> tuple[list[str], list[tuple[int, ...]]]:
+def _without_marks(text: str, spans: list[Any], kernels: dict[str, Any]) -> tuple[list[str], list[Any]]:
     """The lines without marks, and the places of each.
 
     A mark holds for the lines up to the next one, braces aside; what is computed once for several statements
     (`cse_v1 = ...`) stands at the first of them.
     """
     lines: list[str] = []
-    places: list[tuple[int, ...]] = []
-    current: tuple[int, ...] = ()
+    places: list[Any] = []
+    current: Any = None
     waiting: list[int] = []
     for line in text.splitlines():
         found = _MARK_LINE.fullmatch(line)
         if found:
-            current = (int(spans[int(found[1])].line),)
+            current = spans[int(found[1])]
             for number in waiting:
                 places[number] = current
             waiting = []
@@ -97,13 +103,13 @@ def _without_marks(
             continue
         kernel = _KERNEL.match(line)
         if kernel:
-            current = kernels.get(kernel[1], ())
+            current = kernels.get(kernel[1])
         elif not line.startswith(" "):
-            current = ()
+            current = None
         elif _SHARED_VALUE.match(bare):
             waiting.append(len(lines))
         lines.append(_HEXADECIMAL.sub(_decimal, line.rstrip()))
-        places.append(() if bare in _BRACES else current)
+        places.append(None if bare in _BRACES else current)
     while lines and not lines[-1]:
         lines.pop()
         places.pop()

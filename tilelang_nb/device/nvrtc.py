@@ -5,6 +5,7 @@ The packages are those of the extra `cuda`: cuda-bindings, nvidia-cuda-nvrtc, nv
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import os
 import pathlib
@@ -114,6 +115,26 @@ def _checked(result: tuple[Any, ...]) -> Any:
 def _room(size: int) -> bytes:
     """Bytes that NVRTC fills.  Never one: CPython shares objects of one byte, and would share what is written there."""
     return bytes(max(size, 2))
+
+
+@lru_cache(maxsize=1)
+def identity() -> str:
+    """Which compiler this is, without loading it where its packages say so.  TL302: there is none."""
+    from importlib import metadata
+
+    found = []
+    for name in ("nvidia-cuda-nvrtc", "nvidia-cuda-runtime"):
+        try:
+            found.append(f"{name} {metadata.version(name)}")
+        except metadata.PackageNotFoundError:
+            found.append(f"{name}: NVRTC {version()}")
+    return "; ".join(found)
+
+
+def key_of(source: str, arch: str, options: tuple[str, ...] = ()) -> str:
+    """A digest of everything that decides what `compile_cuda` gives.  TL302 as `identity`."""
+    parts = (source, arch, *OPTIONS, *options, identity())
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
 def compile_cuda(source: str, arch: str, options: tuple[str, ...] = ()) -> Compiled:

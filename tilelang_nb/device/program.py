@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -23,9 +24,9 @@ from .cuda_source import CudaText, print_cuda
 from .disassemble import disassemble
 from .launch import DeviceLaunch, launch_of
 from .meanings import spell_out
-from .nvrtc import Compiled, NvrtcError, compile_cuda
+from .nvrtc import Compiled, NvrtcError, compile_cuda, key_of
 from .reports import PARAMETER, Report, ReportWriter
-from .resources import Resources, read_log, resources_of
+from .resources import KernelResources, read_log, resources_of
 from .tail import run_tail
 
 FAST_MATH = ("tl.enable_fast_math", "enable_fast_math", "tirx.enable_fast_math")
@@ -45,9 +46,11 @@ class DeviceError(Exception):
 class DeviceProgram:
     """The device code of one kernel.
 
-    launches: in order; they share the cubin.  passes: the module after each pass of the tail.  cuda_lines: per line of
-    `cuda_source` the lines of the cell.  reports: per launch how to read what it prints, None if nothing.
-    diagnostics: TL900 for a fault of the tail; then there are no launches and no text.
+    launches: in order; they share the cubin.  passes: the module after each pass of the tail.  cuda_spans: per line of
+    `cuda_source` TVM's span of the statement it comes from, or None; `cuda_lines` are the lines of the cell.
+    kernel_line: number of the first line (from 0) after the prelude.  reports: per launch how to read what it prints,
+    None if nothing.  milliseconds: that the printing took.  store: where compiled code is kept (`get(key)`,
+    `put(key, parts)`), or None.  diagnostics: TL900 for a fault of the tail; then there are no launches and no text.
 
     cubin, ptx, sass and resources raise DeviceError where they cannot be had.
     """
@@ -56,12 +59,14 @@ class DeviceProgram:
     launches: tuple[DeviceLaunch, ...]
     passes: tuple[Snapshot, ...]
     cuda_source: str
-    cuda_lines: tuple[tuple[int, ...], ...]
+    cuda_spans: tuple[Any, ...]
     kernel_line: int = 0
     reports: tuple[Report | None, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
     span: Span | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
+    milliseconds: float = 0.0
+    store: Any = None
 
     @property
     def module(self) -> Any:
@@ -79,12 +84,19 @@ class DeviceProgram:
         if self.diagnostics:
             raise DeviceError(self.diagnostics[0])
         fast = ("--use_fast_math",) if is_fast_math(self.options) else ()
+        key = key_of(self.cuda_source, self.arch, fast)
+        kept = self.store.get(key) if self.store is not None else None
+        if kept is not None:
+            return Compiled(kept["cubin"], kept["ptx"].decode(), kept["log"].decode())
         try:
-            return compile_cuda(self.cuda_source, self.arch, fast)
+            compiled = compile_cuda(self.cuda_source, self.arch, fast)
         except Refusal as refusal:
             raise DeviceError(refusal.message.at(self.span)) from None
         except NvrtcError as error:
             raise DeviceError(self._refused(error)) from None
+        if self.store is not None:
+            self.store.put(key, {"cubin": compiled.cubin, "ptx": compiled.ptx.encode(), "log": compiled.log.encode()})
+        return compiled
 
     def _refused(self, error: NvrtcError) -> Diagnostic:
         """TL900 with the generated line, at the user's line."""
@@ -94,8 +106,8 @@ class DeviceProgram:
         report = f"{' '.join(said.split())[:240]}"
         if 0 < number <= len(lines):
             report += f" | {lines[number - 1].strip()[:160]}"
-        cell = next((places for places in reversed(self.cuda_lines[:number]) if places), ())
-        span = Span(cell[0], 0, cell[0], 0) if cell else self.span
+        found = next((span for span in reversed(self.cuda_spans[:number]) if span is not None), None)
+        span = source_span(found) or self.span
         return say.InternalError(problem="NVRTC refused the CUDA text of this kernel", report=report).at(span)
 
     @property
@@ -113,10 +125,20 @@ class DeviceProgram:
         """What NVRTC and ptxas said."""
         return self.compiled.log
 
+    @property
+    def cuda_lines(self) -> tuple[tuple[int, ...], ...]:
+        """Per line of `cuda_source` the lines of the cell."""
+        return _lines(self.cuda_spans)
+
     @cached_property
+    def ptx_spans(self) -> tuple[Any, ...]:
+        """Per line of `ptx` TVM's span of the statement it comes from, or None."""
+        return tuple(self.span_of(line) for line in cuda_lines_of_ptx(self.ptx))
+
+    @property
     def ptx_lines(self) -> tuple[tuple[int, ...], ...]:
         """Per line of `ptx` the lines of the cell."""
-        return tuple(self.cell_lines(line) for line in cuda_lines_of_ptx(self.ptx))
+        return _lines(self.ptx_spans)
 
     @cached_property
     def _disassembled(self) -> tuple[str, tuple[int | None, ...]]:
@@ -134,27 +156,37 @@ class DeviceProgram:
         return self._disassembled[0]
 
     @cached_property
+    def sass_spans(self) -> tuple[Any, ...]:
+        """Per line of `sass` TVM's span of the statement it comes from, or None."""
+        return tuple(self.span_of(line) for line in self._disassembled[1])
+
+    @property
     def sass_lines(self) -> tuple[tuple[int, ...], ...]:
         """Per line of `sass` the lines of the cell."""
-        return tuple(self.cell_lines(line) for line in self._disassembled[1])
+        return _lines(self.sass_spans)
 
-    def cell_lines(self, line: int | None) -> tuple[int, ...]:
-        """The lines of the cell for a line (from 1) of the CUDA text.
+    def span_of(self, line: int | None) -> Any:
+        """TVM's span of the statement that a line (from 1) of the CUDA text comes from, or None."""
+        if line is None or not self.kernel_line < line <= len(self.cuda_spans):
+            return None
+        return self.cuda_spans[line - 1]
 
-        A line without a place of its own belongs to the statement before it.
-        """
-        if line is None or not self.kernel_line < line <= len(self.cuda_lines):
-            return ()
-        for number in range(line - 1, self.kernel_line - 1, -1):
-            if self.cuda_lines[number]:
-                return self.cuda_lines[number]
-        return ()
+    def has(self, language: str) -> bool:
+        """Whether the text of "cuda", "ptx" or "sass" is there without more work."""
+        needed = {"ptx": "compiled", "sass": "_disassembled"}.get(language)
+        return needed is None or needed in self.__dict__
+
+    def text(self, language: str) -> tuple[str, tuple[Any, ...]]:
+        """The text of "cuda", "ptx" or "sass", and the span of each line.  DeviceError: it cannot be had."""
+        if language == "cuda":
+            return self.cuda_source, self.cuda_spans
+        return (self.ptx, self.ptx_spans) if language == "ptx" else (self.sass, self.sass_spans)
 
     @cached_property
-    def resources(self) -> tuple[Resources, ...]:
+    def resources(self) -> KernelResources:
         """What each launch takes of a multiprocessor."""
         log = read_log(self.log)
-        return tuple(
+        return KernelResources(
             resources_of(
                 launch.name,
                 self.arch,
@@ -164,6 +196,10 @@ class DeviceProgram:
             )
             for launch in self.launches
         )
+
+
+def _lines(spans: tuple[Any, ...]) -> tuple[tuple[int, ...], ...]:
+    return tuple(() if span is None else (int(span.line),) for span in spans)
 
 
 def is_fast_math(options: Mapping[str, Any]) -> bool:
@@ -201,13 +237,15 @@ def _generate(lowered: Lowered, arch: str, options: dict[str, Any], span: Span |
     launches = tuple(
         launch_of(host, writer.parameter.name if writer.sites else "") for host, writer in zip(split.host, writers)
     )
+    started = time.perf_counter()
     text: CudaText = print_cuda(split.device, split.target)
     return DeviceProgram(
         arch=arch,
         launches=launches,
         passes=split.snapshots,
         cuda_source=text.source,
-        cuda_lines=text.lines,
+        cuda_spans=text.spans,
+        milliseconds=(time.perf_counter() - started) * 1e3,
         kernel_line=text.first,
         reports=tuple(writer.read() for writer in writers),
         span=span,

@@ -18,6 +18,11 @@ class Figure:
         return "unknown" if self.value is None else str(self.value)
 
 
+FIGURES = (
+    "registers", "shared_bytes", "local_bytes", "spill_stores", "spill_loads", "threads", "blocks", "occupancy",
+)  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Resources:
     """Of one launch, for one architecture.
@@ -41,9 +46,27 @@ class Resources:
 
     def __iter__(self) -> Iterator[tuple[str, Figure]]:
         """Names and figures, in the order in which they are shown."""
-        for name in ("registers", "shared_bytes", "local_bytes", "spill_stores", "spill_loads", "threads", "blocks"):
+        for name in FIGURES:
             yield name, getattr(self, name)
-        yield "occupancy", self.occupancy
+
+
+class KernelResources(tuple[Resources, ...]):
+    """The resources of all launches of a kernel.  A figure of it is that of the launch that takes most of it."""
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> Figure:
+        if name not in FIGURES or not self:
+            raise AttributeError(name)
+        choose = min if name in ("blocks", "occupancy") else max
+        figures = [getattr(one, name) for one in self]
+        known = [figure for figure in figures if figure.value is not None]
+        return choose(known, key=lambda figure: figure.value) if len(known) == len(figures) else figures[0]
+
+    @property
+    def limit(self) -> str:
+        """What keeps the launch of the lowest occupancy from having more."""
+        return min(self, key=lambda one: one.occupancy.value if one.occupancy.value is not None else 1.0).limit
 
 
 @dataclass(frozen=True)

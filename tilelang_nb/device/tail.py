@@ -27,15 +27,16 @@ from tilelang_nb.lowering.index_arithmetic import fold_indices
 
 from .vector_accesses import stage_vectors
 
+KERNEL_SUFFIX = "_kernel"  # what SplitHostDevice adds to the name of a launch
 DEVICE_KERNEL = 2  # value of the attribute "calling_conv" of a kernel
 
 
 @dataclass(frozen=True)
 class Pass:
-    """One step of the tail.  why: the reason for its place, shown to the user."""
+    """One step of the tail.  runs: passes over modules.  why: the reason for its place, shown to the user."""
 
     name: str
-    run: Callable[[Any], Any]  # IRModule -> IRModule
+    runs: tuple[Callable[[Any], Any], ...]
     why: str
 
 
@@ -89,37 +90,40 @@ def _restore_vector_bases(function: Any) -> Any:
 tx = tir.transform
 
 
-def passes_to_split() -> tuple[Pass, ...]:
-    """From thread programs to host and device functions."""
+def passes_to_split(places: Any) -> tuple[Pass, ...]:
+    """From thread programs to host and device functions.  places: puts places back that passes drop."""
     return (
-        Pass("flatten-buffers", tx.FlattenBuffer(), "memory is addressed by one index from here on"),
-        Pass("narrow-indices", tx.NarrowDataType(32), "64-bit indices stay only where 32 bits provably do not do"),
-        Pass("fold-indices", _functions("fold_indices", _fold), "flat indices are sums that fold"),
+        Pass("flatten-buffers", (tx.FlattenBuffer(),), "memory is addressed by one index from here on"),
+        Pass(
+            "narrow-indices",
+            (tx.NarrowDataType(32), _functions("fold_indices", _fold), places),
+            "64-bit indices stay only where 32 bits provably do not do; flat indices are sums that fold",
+        ),
         Pass(
             "stage-vectors",
-            _functions("stage_vectors", stage_vectors),
-            "accesses of 16 bytes need flat indices, and a place in registers for what is computed between them",
+            (_functions("stage_vectors", stage_vectors), tx.VectorizeLoop(True)),
+            "accesses of 16 bytes need flat indices, and registers for what is computed between them",
         ),
-        Pass("vectorize", tx.VectorizeLoop(True), "what is left as a vector loop is one access"),
-        Pass("mark-entry", tx.AnnotateEntryFunc(), "the split asks which function the host calls"),
         Pass(
-            "split-host-device", tx.SplitHostDevice(), "parameters and launch extents are settled; the body is a kernel"
+            "split-host-device",
+            (tx.AnnotateEntryFunc(), tx.SplitHostDevice(), places),
+            "parameters and launch sizes are settled; the body is a kernel",
         ),
     )
 
 
-def passes_of_kernels() -> tuple[Pass, ...]:
-    """From device functions to what is printed."""
+def passes_of_kernels(places: Any) -> tuple[Pass, ...]:
+    """From device functions to what is printed.  places: as before."""
     return (
-        Pass("lower-warp-memory", tx.LowerWarpMemory(), "before intrinsics: it adds shuffles"),
         Pass(
-            "lower-intrinsics", tx.LowerIntrin(), "mathematics by its CUDA names, floored division by shifts and masks"
+            "lower-intrinsics",
+            (tx.LowerWarpMemory(), tx.LowerIntrin(), places),
+            "mathematics by its CUDA names, floored division by shifts and masks",
         ),
-        Pass("share-subexpressions", tx.CommonSubexprElim(), "last, so that nothing puts them back"),
         Pass(
-            "restore-vector-bases",
-            _functions("restore_vector_bases", _restore_vector_bases),
-            "a vector is printed only where its alignment shows in the index",
+            "share-subexpressions",
+            (tx.CommonSubexprElim(), _functions("restore_vector_bases", _restore_vector_bases), places),
+            "last, so that nothing puts them back; the alignment of a vector must show in its index",
         ),
     )
 
@@ -144,25 +148,71 @@ def run_tail(functions: dict[str, Any], arch: str, fast_math: bool = False) -> S
     module = tvm.IRModule(functions)
     with tvm.transform.PassContext(config={"tirx.enable_fast_math": fast_math}):
         module = tx.BindTarget(target)(module)
-        for one in passes_to_split():
+        places = _functions("restore_places", _Places(functions))
+        for one in passes_to_split(places):
             module = _recorded(one, module, snapshots)
-        host: dict[str, Any] = {}
-        device: dict[Any, Any] = {}
-        for name, function in module.functions.items():
-            kernel = int(function.attrs.get("calling_conv", 0)) == DEVICE_KERNEL
-            (device if kernel else host)[name if kernel else name.name_hint] = function
+        host = {name.name_hint: function for name, function in module.functions.items() if not _is_kernel(function)}
         # No `__restrict__`: an array may be passed for two parameters.
-        device = {name: function.without_attr("tirx.noalias") for name, function in device.items()}
-        module = tvm.IRModule(device, attrs=module.attrs)
-        for one in passes_of_kernels():
+        kernels = {n: f.without_attr("tirx.noalias") for n, f in module.functions.items() if _is_kernel(f)}
+        module = tvm.IRModule(kernels, attrs=module.attrs)
+        for one in passes_of_kernels(places):
             module = _recorded(one, module, snapshots)
     return Split(tuple(host[name] for name in functions), module, tuple(snapshots), target)
 
 
+def _is_kernel(function: Any) -> bool:
+    return int(function.attrs.get("calling_conv", 0)) == DEVICE_KERNEL
+
+
 def _recorded(one: Pass, module: Any, snapshots: list[Snapshot]) -> Any:
+    before = _shown(module)
     started = time.perf_counter()
-    after = one.run(module)
+    after = module
+    for run in one.runs:
+        after = run(after)
     milliseconds = (time.perf_counter() - started) * 1e3
-    changed = not after.same_as(module) and not tvm_ffi.structural_equal(after, module)
-    snapshots.append(Snapshot(one.name, one.why, after, milliseconds, changed))
+    shown = _shown(after)
+    changed = not tvm_ffi.structural_equal(before, shown, map_free_vars=True)
+    snapshots.append(Snapshot(one.name, one.why, shown, milliseconds, changed))
     return after
+
+
+def _shown(module: Any) -> Any:
+    """The module as a snapshot: a copy, since some passes change the module that they are given.
+
+    Without targets, which no one reads there, and after the split without the host's part, which is only a call.
+    """
+    functions = dict(module.functions.items())
+    kernels = {name: function for name, function in functions.items() if _is_kernel(function)}
+    shown = {name: _without(function, "target", "tirx.noalias") for name, function in (kernels or functions).items()}
+    return tvm.IRModule(shown, attrs=module.attrs)
+
+
+def _without(function: Any, *names: str) -> Any:
+    for name in names:
+        function = function.without_attr(name)
+    return function
+
+
+class _Places:
+    """Puts back the places of thread axes, which NarrowDataType and others drop: those of the launch they belong to."""
+
+    def __init__(self, functions: dict[str, Any]):
+        self.spans: dict[str, dict[str, Any]] = {}
+        for name, function in functions.items():
+            found = self.spans[name] = self.spans[name + KERNEL_SUFFIX] = {}
+            tvm_ffi.structural_walk(function.body, (tir.AttrStmt, lambda node, found=found: self._note(node, found)))
+
+    def _note(self, node: Any, found: dict[str, Any]) -> None:
+        if node.attr_key == "thread_extent":
+            found[str(node.node.thread_tag)] = node.span
+
+    def __call__(self, function: Any) -> Any:
+        spans = self.spans.get(str(function.attrs["global_symbol"]), {}) if "global_symbol" in function.attrs else {}
+
+        def visit(node: Any) -> Any:
+            if node.attr_key != "thread_extent" or node.span is not None:
+                return node
+            return tir.AttrStmt(node.node, node.attr_key, node.value, node.body, spans.get(str(node.node.thread_tag)))
+
+        return function.with_body(tvm_ffi.structural_map(function.body, (tir.AttrStmt, visit)))

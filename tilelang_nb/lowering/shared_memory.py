@@ -29,7 +29,13 @@ from .views import root, views
 
 MBARRIER = "shared.barrier"
 # Bytes of shared memory that one block may have, by compute capability.
-LIMITS = {70: 98304, 72: 98304, 75: 65536, 80: 166912, 86: 101376, 87: 166912, 89: 101376, 90: 232448, 120: 101376}
+LIMITS = {
+    **dict.fromkeys((70, 72), 98304),
+    75: 65536,
+    **dict.fromkeys((80, 87), 166912),
+    **dict.fromkeys((86, 88, 89, 120), 101376),
+    90: 232448,
+}
 _TILE_ALIGNMENT = 128
 _SMALL = 1024  # bytes; sharing a smaller tile saves less than the barriers it costs
 

@@ -16,6 +16,8 @@ from ..source.wording import tidy
 
 _CALL = re.compile(r"[\w.]+\([^()]*\)|\([^()]*\)")  # what a product needs no parentheses around
 
+DEVICE_LANGUAGES = ("cuda", "ptx", "sass")
+
 
 @dataclass(frozen=True)
 class Fact:
@@ -174,12 +176,27 @@ def _executed(kernel: Any) -> Iterable[Fact]:
         yield Fact("executed", f"{sum(operations.values()):,} operations", parts, "simulator")
 
 
+def is_ready(stage: Any) -> bool:
+    """Whether the text of a stage is there without running the CUDA compiler, which no report does by itself."""
+    return bool(getattr(stage, "ready", True))
+
+
+def ready_stages(kernel: Any, show: Sequence[str] = ()) -> tuple[Any, ...]:
+    """The stages whose text is there, and those that are asked for by name."""
+    return tuple(stage for stage in kernel.stages if is_ready(stage) or stage.name in show)
+
+
 def changes(stages: Sequence[Any]) -> list[Change]:
     """Per stage, its lines that the stage before it did not have, whatever their order and indentation.
 
-    Nothing for the source and for the first stage after it, which is in other words altogether.
+    Nothing for the source, for a stage in another language than the one before it, and for a text that is not there
+    yet.
     """
-    return list(_changes(tuple("" if stage.name == "source" else stage.text for stage in stages)))
+    return list(_changes(tuple(stage.text if _is_compared(stage) else "" for stage in stages)))
+
+
+def _is_compared(stage: Any) -> bool:
+    return is_ready(stage) and stage.name not in ("source", *DEVICE_LANGUAGES)
 
 
 @lru_cache(maxsize=32)  # text, HTML and JSON of one cell ask for the same
@@ -187,10 +204,14 @@ def _changes(texts: tuple[str, ...]) -> tuple[Change, ...]:
     result: list[Change] = []
     before: Counter[str] | None = None
     for text, last in zip(texts, ("", *texts)):
-        if text and text == last:
+        if not text:
+            result.append(Change(frozenset(), 0))
+            before = None
+            continue
+        if text == last:
             result.append(Change(frozenset(), 0))
             continue
-        lines = [line.strip() for line in text.split("\n")] if text else []
+        lines = [line.strip() for line in text.split("\n")]
         left, new = Counter(lines) if before is None else before.copy(), set()
         for number, line in enumerate(lines):
             if left[line]:
@@ -199,5 +220,5 @@ def _changes(texts: tuple[str, ...]) -> tuple[Change, ...]:
                 new.add(number)
         left[""] = 0
         result.append(Change(frozenset(new), sum(left.values())))
-        before = Counter(lines) if lines else None
+        before = Counter(lines)
     return tuple(result)

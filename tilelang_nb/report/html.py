@@ -11,7 +11,7 @@ from typing import Any
 from ..source.catalogue.page import page
 from ..source.diagnostic import Diagnostic
 from ..source.render import TextOf
-from .facts import Change, changes, facts, signature, verdict
+from .facts import Change, changes, facts, ready_stages, signature, verdict
 from .markup import (
     EDGE,
     MONO,
@@ -110,7 +110,7 @@ def _kernel(
         parts.append(div(dim("refused: there is nothing to show of it")))
     else:
         run = _run(kernel) if launches else ""
-        stages = _stages(kernel.stages, show, limit, compact)
+        stages = _stages(ready_stages(kernel, show), show, limit, compact)
         parts += [_facts(kernel), run, stages, *([] if compact else [_unroll(kernel.unroll)])]
     style = "margin:6px 0 0 0" if alone else f"margin:10px 0 0 0;padding:8px 0 0 0;border-top:1px solid {EDGE}"
     return div("".join(parts), style)

@@ -22,7 +22,7 @@ from ..source.render import count
 from ..source.text import Text
 from .diagnostic_json import string
 from .expansion_json import calls
-from .facts import changes, lowered
+from .facts import changes, lowered, ready_stages
 from .stage_text import stage_files, stage_statements
 
 LANDMARKS = ("source", "tile", "thread", "cuda", "ptx", "sass")
@@ -50,7 +50,7 @@ def stages(one: Any) -> list[dict[str, Any]]:
 
     The text of a stage that is equal to an earlier one is given by the name of that.
     """
-    shown = list(one.stages)
+    shown = list(ready_stages(one))
     origins = _Origins(one)
     seen: dict[str, str] = {}
     result: list[dict[str, Any]] = []

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..source.render import render
-from .facts import changes, facts, signature, verdict
+from .facts import changes, facts, is_ready, signature, verdict
 
 PRINTED_LINES = 200
 
@@ -41,6 +41,9 @@ def _summary(name: str, kernel: Any) -> Iterator[str]:
     stages = kernel.stages
     width = max((len(stage.name) for stage in stages), default=0)
     for stage, change in zip(stages, changes(stages)):
+        if not is_ready(stage):
+            yield f"  {stage.name:{width}}  {'on demand':>12}"
+            continue
         size = f"{len(stage.spans):,} lines"
         marks = f"+{len(change.new)} -{change.removed}" if change.new or change.removed else ""
         marks = marks if stage.changed else "no change"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,11 +23,9 @@ from .expansion import ExpansionNode, PrintedStatements
 from .host_arrays import as_callers_kind
 from .internal import internal_error
 from .simulate import Outcome, simulate
-from .stages import Stage, definition, stages_of
+from .stages import Stage, definition, device_stages, stages_of
 from .symbols import Symbols
-from .target import Target, no_device_code, resolve
-
-THREAD_PROGRAM = "read the program of one thread: `.stages[-1].text`"
+from .target import Target, resolve
 
 
 class SimulatorFindings(UserWarning):
@@ -274,10 +272,14 @@ class Kernel:
 
     @property
     def stages(self) -> tuple[Stage, ...]:
-        """`source`, `tile`, the stages of lowering, `thread`; as far as it compiled."""
+        """`source`, `tile`, the stages of lowering, `thread`, the passes after it, `cuda`, `ptx`, `sass`; as far as it
+        compiled.  The texts of `ptx` and `sass` run the CUDA compiler when they are asked for.
+        """
         if self._stages is None:
             build = self.build()
             self._stages = stages_of(self.program, build.lowered.snapshots if build.lowered else ()) if build else ()
+            if build is not None and build.ok and not build.device.diagnostics:
+                self._stages += device_stages(self.program, build.device)
         return self._stages
 
     @property
@@ -292,6 +294,8 @@ class Kernel:
     def _statements_of(self, stage: str) -> list[int | None]:
         """For each line of a stage's text, the number of the statement that it comes from."""
         found = {known.name: known for known in self.stages}[stage]
+        if found.statements is not None:
+            return list(found.statements)
         if found.module is None:
             return [None] * len(found.spans)
         return views.view("stage_statements")(found.module, self.program.statement_spans)
@@ -317,25 +321,43 @@ class Kernel:
         """What `T.print` wrote in the last launch."""
         return self._outcome.printed
 
+    def _device_code(self, what: Callable[[Any], Any]) -> Any:
+        """Something of the device code.  CompileError, or LaunchError: it cannot be had here."""
+        from ..device import DeviceError
+
+        build = self.build()
+        if build is None or not build.ok:
+            raise CompileError(self.diagnostics, self.text)
+        try:
+            if build.device.diagnostics:
+                raise DeviceError(build.device.diagnostics[0])
+            return what(build.device)
+        except DeviceError as error:
+            raise LaunchError(error.diagnostic, self.text) from None
+
     @property
     def cuda_source(self) -> str:
-        """The CUDA C of the kernel.  LaunchError TL302 in this version."""
-        raise self._launch_error(no_device_code(f"CUDA source of `{self.name}`", THREAD_PROGRAM))
+        """The CUDA C of the kernel: all that NVRTC compiles.  Needs no device and no compiler."""
+        return self._device_code(lambda code: code.cuda_source)
 
     @property
     def ptx(self) -> str:
-        """The PTX of the kernel.  LaunchError TL302 in this version."""
-        raise self._launch_error(no_device_code(f"PTX of `{self.name}`", THREAD_PROGRAM))
+        """The PTX of the kernel.  LaunchError TL302: there is no NVRTC here, or it does not know the architecture."""
+        return self._device_code(lambda code: code.ptx)
 
     @property
     def sass(self) -> str:
-        """The machine code of the kernel.  LaunchError TL302 in this version."""
-        raise self._launch_error(no_device_code(f"SASS of `{self.name}`", THREAD_PROGRAM))
+        """The machine code of the kernel as text.  LaunchError TL302: as for PTX, or there is no nvdisasm here."""
+        return self._device_code(lambda code: code.sass)
 
     @property
     def resources(self) -> Any:
-        """Registers, shared bytes, spills, occupancy.  LaunchError TL302 in this version."""
-        raise self._launch_error(no_device_code(f"resource use of `{self.name}`", THREAD_PROGRAM))
+        """What the kernel takes of a multiprocessor: `.registers`, `.shared_bytes`, `.local_bytes`, `.spill_stores`,
+        `.spill_loads`, `.threads`, `.blocks`, `.occupancy`, each with `.value` and `.origin`.
+
+        Of several launches the one that takes most; iterating gives all.  LaunchError TL302: as for PTX.
+        """
+        return self._device_code(lambda code: code.resources)
 
     def inspect(self) -> Any:
         """The view of the kernel for a notebook."""
@@ -354,8 +376,8 @@ class Kernel:
     # -- upstream's names
 
     def get_kernel_source(self, kernel_only: bool = True) -> str:
-        """As `cuda_source`."""
-        return self.cuda_source
+        """The CUDA C of the kernel; with kernel_only=False also what stands in front of it, as `cuda_source`."""
+        return self._device_code(lambda code: code.kernel_source) if kernel_only else self.cuda_source
 
     def get_profiler(self, *args: Any, **kwargs: Any) -> Any:
         """A profiler of this kernel; see `tilelang_nb.tilelang.profiler`."""

@@ -17,8 +17,8 @@ from . import views
 class Stage:
     """One stage.  The text is printed when first asked for.
 
-    changed: did the stage change the program?  module: the IR after the stage; None for `source`.
-    before: the stage whose text this one has, where it changed nothing.
+    changed: did the stage change the program?  module: the IR after the stage; None for `source`, `cuda`, `ptx` and
+    `sass`.  before: the stage whose text this one has, where it changed nothing.  code: makes the text of device code.
     """
 
     name: str
@@ -28,6 +28,12 @@ class Stage:
     module: Any = field(default=None, repr=False)
     source: tuple[Text, Span] | None = field(default=None, repr=False)
     before: Stage | None = field(default=None, repr=False)
+    code: DeviceCode | None = field(default=None, repr=False)
+
+    @property
+    def ready(self) -> bool:
+        """Whether the text is there without running the CUDA compiler."""
+        return self.code is None or self.code.ready
 
     @cached_property
     def _printed(self) -> tuple[tuple[str, ...], tuple[Any, ...]]:
@@ -38,6 +44,8 @@ class Stage:
             return tuple(text.line(number) for number in numbers), tuple(whole)
         if self.before is not None:
             return self.before._printed
+        if self.code is not None:
+            return self.code.printed
         lines, spans = views.view("stage_text")(self.module)
         return tuple(lines), tuple(spans)
 
@@ -55,6 +63,78 @@ class Stage:
     def lines(self) -> tuple[tuple[int, ...], ...]:
         """For each line of the text, the source lines that it comes from: where its statement begins; () for none."""
         return tuple((span.line,) if span else () for span in self.spans)
+
+    @property
+    def statements(self) -> tuple[int | None, ...] | None:
+        """For each line of device code, the number of the front end's statement it comes from; None for other
+        stages.
+        """
+        return None if self.code is None else self.code.statements
+
+
+@dataclass(frozen=True)
+class DeviceCode:
+    """The text of one language of a kernel's device code: "cuda", "ptx" or "sass".
+
+    program: the DeviceProgram.  statement_spans: of the tile program.
+    """
+
+    language: str
+    program: Any
+    statement_spans: tuple[Any, ...]
+
+    @property
+    def ready(self) -> bool:
+        return self.program.has(self.language)
+
+    @cached_property
+    def _lines(self) -> tuple[tuple[str, ...], tuple[Any, ...]]:
+        """The lines, and for each TVM's span of its statement.  Where it cannot be had the text says why."""
+        from ..device import DeviceError
+
+        try:
+            text, spans = self.program.text(self.language)
+        except DeviceError as error:
+            text, spans = "\n".join(f"// {line}" for line in str(error).split("\n")), ()
+        lines = tuple(text.rstrip("\n").split("\n"))
+        return lines, (*spans[: len(lines)], *[None] * (len(lines) - len(spans)))
+
+    @cached_property
+    def printed(self) -> tuple[tuple[str, ...], tuple[Any, ...]]:
+        """The lines, and the place of each in the cell."""
+        lines, spans = self._lines
+        places: dict[int, Span | None] = {id(span): _place(span) for span in spans}
+        return lines, tuple(places[id(span)] for span in spans)
+
+    @cached_property
+    def statements(self) -> tuple[int | None, ...]:
+        """The number of the front end's statement of each line."""
+        numbers = {span: number for number, span in enumerate(self.statement_spans) if span is not None}
+        return tuple(None if span is None else numbers.get(span) for span in self._lines[1])
+
+
+def _place(span: Any) -> Span | None:
+    """TVM's span as ours."""
+    if span is None:
+        return None
+    return Span(int(span.line), int(span.column) - 1, int(span.end_line), int(span.end_column) - 1)
+
+
+def device_stages(program: Any, device: Any) -> tuple[Stage, ...]:
+    """The passes of the tail, then `cuda`, `ptx` and `sass`, whose texts are made when asked for."""
+    spans = tuple(program.statement_spans)
+    stages: list[Stage] = []
+    for one in device.passes:
+        before = None if one.changed or not stages else stages[-1]
+        stages.append(Stage(one.name, one.reason, one.milliseconds, one.changed, one.module, before=before))
+    for language, reason, milliseconds in (
+        ("cuda", "what NVRTC compiles", device.milliseconds),
+        ("ptx", "what NVRTC makes of it, before registers are chosen", 0.0),
+        ("sass", "what the multiprocessors execute", 0.0),
+    ):
+        code = DeviceCode(language, device, spans)
+        stages.append(Stage(language, reason, milliseconds, True, code=code))
+    return tuple(stages)
 
 
 def stages_of(program: Any, snapshots: Any) -> tuple[Stage, ...]:

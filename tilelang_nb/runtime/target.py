@@ -13,8 +13,8 @@ from . import numba_device
 TARGETS = ("auto", "cuda", "sim")
 DEFAULT_ARCH = "sm_90a"
 ARCHITECTURES = (
-    *("sm_70", "sm_75", "sm_80", "sm_86", "sm_87", "sm_89", "sm_90", "sm_90a"),
-    *("sm_100", "sm_100a", "sm_103", "sm_103a", "sm_120", "sm_120a"),
+    *("sm_70", "sm_72", "sm_75", "sm_80", "sm_86", "sm_87", "sm_88", "sm_89", "sm_90", "sm_90a", "sm_100", "sm_100a"),
+    *("sm_103", "sm_103a", "sm_110", "sm_110a", "sm_120", "sm_120a", "sm_121", "sm_121a"),
 )
 
 

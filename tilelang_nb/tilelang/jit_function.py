@@ -181,7 +181,7 @@ def par_compile(
 
 
 def lower(func: Kernel, target: Any = None, **_: Any) -> Kernel:
-    """The kernel with its stages: `lower(k).stages`, the last of which is the thread program."""
+    """The kernel with its stages: `lower(k).stages`, of which `thread` is the program of one thread."""
     return compile(func, target=target)
 
 
