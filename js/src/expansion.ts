@@ -12,6 +12,7 @@ export class Site {
   readonly children: Site[] = [];
   readonly turns: { readonly path: Path; readonly turn: WireTurn }[] = [];
   private readonly ordinals = new Map<string, number>();
+  private readonly counts = new Map<string, number>();
   private owner: Int32Array | null = null;
 
   constructor(
@@ -42,6 +43,8 @@ export class Site {
 
   add(path: Path, turn: WireTurn): void {
     this.ordinals.set(path.join(), this.turns.push({ path, turn }) - 1);
+    const around = path.slice(0, -1).join();
+    this.counts.set(around, Math.max(this.counts.get(around) ?? 0, path.at(-1)! + 1));
   }
 
   /** Number of a turn among all turns of the site; -1 where the loops around it make none of this path. */
@@ -55,9 +58,7 @@ export class Site {
 
   /** How many turns there are inside one turn of the sites around. */
   trips(around: Path): number {
-    let low = 0;
-    while (this.ordinal([...around, low]) >= 0) low++;
-    return low;
+    return this.counts.get(around.join()) ?? 0;
   }
 
   /** Sites from the outermost to this one. */
@@ -82,14 +83,14 @@ export class Site {
   /** Share of a listing's lines that the turns of this site made. */
   share(listing: Listing): number {
     let lines = 0;
-    for (let line = 1; line <= listing.rows.length; line++) if (this.maker(listing.statement(line)) >= 0) lines++;
-    return listing.written ? lines / listing.written : 0;
+    for (let line = 1; line <= listing.count; line++) if (this.maker(listing.statement(line)) >= 0) lines++;
+    return listing.coverage.written ? lines / listing.coverage.written : 0;
   }
 
   /** Lines of a listing that one turn made. */
   linesOf(listing: Listing, ordinal: number): number[] {
     const lines: number[] = [];
-    for (let line = 1; line <= listing.rows.length; line++) if (this.maker(listing.statement(line)) === ordinal) lines.push(line);
+    for (let line = 1; line <= listing.count; line++) if (this.maker(listing.statement(line)) === ordinal) lines.push(line);
     return lines;
   }
 }

@@ -19,104 +19,95 @@ export interface Origin {
 /** What a source line makes, rather than what merely names its buffer or follows its layout. */
 export const makes = (kind: Stretch["kind"]): boolean => kind === "origin" || kind === "call" || kind === "statement";
 
-export class Listing {
-  readonly rows: readonly string[];
-  readonly width: number;
+/** What is known of the lines, found when it is first asked for: most stages of a report are never opened. */
+interface Index {
+  readonly origins: readonly Origin[];
+  readonly originAt: Int32Array;
+  readonly bySource: ReadonlyMap<number, readonly Stretch[]>;
+  readonly gapReasons: readonly string[];
+  readonly gapAt: Int32Array;
+  readonly statementAt: Int32Array | null;
+}
+
+interface Coverage {
   /** Lines with an origin, and lines that are not blank. */
   readonly linked: number;
   readonly written: number;
   /** Number of lines by reason of having no origin. */
   readonly reasons: ReadonlyMap<string, number>;
-  private readonly origins: readonly Origin[];
-  private readonly originAt: Int32Array;
-  private readonly bySource = new Map<number, Stretch[]>();
-  private readonly gapReasons: readonly string[];
-  private readonly gapAt: Int32Array;
-  private readonly statementAt: Int32Array | null;
+}
 
-  /** Line n of the listing is rows[n - 1]. */
+export class Listing {
+  private split: readonly string[] | null = null;
+  private known: Index | null = null;
+  private covered: Coverage | null = null;
+  private longest = -1;
+  private counted = -1;
+
   constructor(
     readonly text: string,
     readonly language: Language,
-    stage: Pick<WireStage, "lines" | "gaps" | "statements">,
-  ) {
-    this.rows = text.split("\n");
-    const count = this.rows.length;
-    let width = 0;
-    for (const row of this.rows) if (row.length > width) width = row.length;
-    this.width = text.includes("\t") ? this.rows.reduce((most, row) => Math.max(most, columns(row)), 0) : width;
+    private readonly wire: Pick<WireStage, "lines" | "gaps" | "statements">,
+  ) {}
 
-    const origins: Origin[] = [];
-    const sameOrigin = new Map<string, number>();
-    this.originAt = new Int32Array(count + 1);
-    for (const [first, length, lines, kinds] of stage.lines ?? []) {
-      if (!lines.length) continue;
-      const key = `${lines.join()};${kinds?.join() ?? ""}`;
-      let index = sameOrigin.get(key);
-      if (index === undefined) {
-        index = origins.push({ lines, kinds: kinds ?? lines.slice(1).map(() => "statement" as const) });
-        sameOrigin.set(key, index);
-      }
-      this.originAt.fill(index, first, first + length);
-      lines.forEach((line, i) => {
-        const kind = i === 0 ? "origin" : (kinds?.[i - 1] ?? "statement");
-        let stretches = this.bySource.get(line);
-        if (!stretches) this.bySource.set(line, (stretches = []));
-        const last = stretches.at(-1);
-        if (last && last.kind === kind && last.first + last.count === first) stretches[stretches.length - 1] = { ...last, count: last.count + length };
-        else stretches.push({ first, count: Math.min(length, count + 1 - first), kind });
-      });
+  /** Line n of the listing is rows[n - 1]. */
+  get rows(): readonly string[] {
+    return (this.split ??= this.text.split("\n"));
+  }
+
+  /** How many lines there are. */
+  get count(): number {
+    if (this.split) return this.split.length;
+    if (this.counted < 0) {
+      this.counted = 1;
+      for (let at = this.text.indexOf("\n"); at >= 0; at = this.text.indexOf("\n", at + 1)) this.counted++;
     }
-    this.origins = origins;
+    return this.counted;
+  }
 
-    const gapReasons: string[] = [];
-    const sameReason = new Map<string, number>();
-    this.gapAt = new Int32Array(count + 1);
-    for (const [first, length, reason] of stage.gaps ?? []) {
-      let index = sameReason.get(reason);
-      if (index === undefined) sameReason.set(reason, (index = gapReasons.push(reason)));
-      this.gapAt.fill(index, first, first + length);
+  /** Columns of the longest line. */
+  get width(): number {
+    if (this.longest < 0) {
+      const hasTabs = this.text.includes("\t");
+      this.longest = this.rows.reduce((most, row) => Math.max(most, hasTabs ? columns(row) : row.length), 0);
     }
-    this.gapReasons = gapReasons;
+    return this.longest;
+  }
 
-    let linked = 0;
-    let written = 0;
+  private get index(): Index {
+    return (this.known ??= indexed(this.count, this.wire));
+  }
+
+  get coverage(): Coverage {
+    if (this.covered) return this.covered;
+    let [linked, written] = [0, 0];
     const reasons = new Map<string, number>();
-    for (let line = 1; line <= count; line++) {
-      const isBlank = this.rows[line - 1].trim() === "";
-      if (this.originAt[line]) {
-        linked++;
-        written++;
-      } else if (!isBlank) {
-        written++;
-        const reason = this.gap(line) ?? "no reason given";
+    const { originAt, gapAt, gapReasons } = this.index;
+    this.rows.forEach((row, i) => {
+      if (originAt[i + 1]) linked++;
+      else if (row.trim() === "") return;
+      else {
+        const reason = gapReasons[gapAt[i + 1] - 1] ?? "no reason given";
         reasons.set(reason, (reasons.get(reason) ?? 0) + 1);
       }
-    }
-    this.linked = linked;
-    this.written = written;
-    this.reasons = reasons;
-
-    if (stage.statements?.length) {
-      this.statementAt = new Int32Array(count + 1).fill(-1);
-      for (const [first, length, statement] of stage.statements)
-        for (let i = 0; i < length && first + i <= count; i++) this.statementAt[first + i] = statement + i;
-    } else this.statementAt = null;
+      written++;
+    });
+    return (this.covered = { linked, written, reasons });
   }
 
   /** The source lines of a line, the one it comes from first; null where there is none. */
   origin(line: number): Origin | null {
-    return this.origins[this.originAt[line] - 1] ?? null;
+    return this.index.origins[this.index.originAt[line] - 1] ?? null;
   }
 
   /** Why a line has no source line. */
   gap(line: number): string | null {
-    return this.gapReasons[this.gapAt[line] - 1] ?? null;
+    return this.index.gapReasons[this.index.gapAt[line] - 1] ?? null;
   }
 
   /** Where a source line is found, in the order of the listing. */
   stretches(source: number): readonly Stretch[] {
-    return this.bySource.get(source) ?? [];
+    return this.index.bySource.get(source) ?? [];
   }
 
   /** How a line relates to a source line; null where it does not. */
@@ -134,24 +125,50 @@ export class Listing {
   }
 
   get hasStatements(): boolean {
-    return this.statementAt !== null;
+    return (this.wire.statements?.length ?? 0) > 0;
   }
 
-  /** Lines of statements in any of the intervals [first, last], as stretches [first line, count]. */
-  ofStatements(intervals: readonly (readonly [number, number])[]): [number, number][] {
-    const found: [number, number][] = [];
-    if (!this.statementAt) return found;
-    for (let line = 1; line < this.statementAt.length; line++) {
-      const statement = this.statementAt[line];
-      if (statement < 0 || !intervals.some(([first, last]) => first <= statement && statement <= last)) continue;
-      const last = found.at(-1);
-      if (last && last[0] + last[1] === line) last[1]++;
-      else found.push([line, 1]);
-    }
-    return found;
-  }
-
+  /** Number of the statement that a line belongs to; -1 for none. */
   statement(line: number): number {
-    return this.statementAt?.[line] ?? -1;
+    return this.index.statementAt?.[line] ?? -1;
   }
+}
+
+function indexed(count: number, wire: Pick<WireStage, "lines" | "gaps" | "statements">): Index {
+  const origins: Origin[] = [];
+  const sameOrigin = new Map<string, number>();
+  const originAt = new Int32Array(count + 1);
+  const bySource = new Map<number, Stretch[]>();
+  for (const [first, length, lines, kinds] of wire.lines ?? []) {
+    if (!lines.length) continue;
+    const key = `${lines.join()};${kinds?.join() ?? ""}`;
+    let index = sameOrigin.get(key);
+    if (index === undefined) {
+      index = origins.push({ lines, kinds: kinds ?? lines.slice(1).map(() => "statement" as const) });
+      sameOrigin.set(key, index);
+    }
+    originAt.fill(index, first, first + length);
+    lines.forEach((line, i) => {
+      const kind = i === 0 ? "origin" : (kinds?.[i - 1] ?? "statement");
+      let stretches = bySource.get(line);
+      if (!stretches) bySource.set(line, (stretches = []));
+      const last = stretches.at(-1);
+      if (last && last.kind === kind && last.first + last.count === first) stretches[stretches.length - 1] = { ...last, count: last.count + length };
+      else stretches.push({ first, count: Math.min(length, count + 1 - first), kind });
+    });
+  }
+  const gapReasons: string[] = [];
+  const sameReason = new Map<string, number>();
+  const gapAt = new Int32Array(count + 1);
+  for (const [first, length, reason] of wire.gaps ?? []) {
+    let index = sameReason.get(reason);
+    if (index === undefined) sameReason.set(reason, (index = gapReasons.push(reason)));
+    gapAt.fill(index, first, first + length);
+  }
+  let statementAt: Int32Array | null = null;
+  if (wire.statements?.length) {
+    statementAt = new Int32Array(count + 1).fill(-1);
+    for (const [first, length, statement] of wire.statements) for (let i = 0; i < length && first + i <= count; i++) statementAt[first + i] = statement + i;
+  }
+  return { origins, originAt, bySource, gapReasons, gapAt, statementAt };
 }

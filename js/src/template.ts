@@ -3,7 +3,10 @@
 import type { Site } from "./expansion";
 import type { Listing } from "./listing";
 
-const MOST = 3000; // iterations that are compared
+const MOST = 1000; // iterations that are compared
+const MOST_TEXT = 150_000; // characters of them
+const LONGEST = 50_000; // characters of one that is compared at all
+const FEW = 200; // iterations that one beyond those is compared with
 const TOKEN = /(?<=[\w\])]) [+-] \d+(?=[\]),])|\d[\w.]*(?:e[-+]\d+)?|[^\W\d]\w*|\s+|[^\w\s]/gu;
 
 interface Iteration {
@@ -37,7 +40,7 @@ export class Templates {
     private readonly listing: Listing,
   ) {
     const lines = new Map<number, string[]>();
-    for (let line = 1; line <= listing.rows.length; line++) {
+    for (let line = 1; line <= listing.count; line++) {
       const ordinal = site.maker(listing.statement(line));
       if (ordinal < 0) continue;
       const of = lines.get(ordinal);
@@ -45,8 +48,12 @@ export class Templates {
       else lines.set(ordinal, [listing.rows[line - 1]]);
     }
     this.makers = lines.size;
+    let size = 0;
     for (const [ordinal, text] of lines) {
-      if (this.keys.size >= MOST) break;
+      if (this.keys.size >= MOST || size > MOST_TEXT) break;
+      const length = characters(text);
+      if (length > LONGEST) continue;
+      size += length;
       const tokens = tokensOf(text);
       const key = keyOf(tokens);
       this.keys.set(ordinal, key);
@@ -57,7 +64,7 @@ export class Templates {
     this.compared = this.keys.size;
   }
 
-  /** The template of a turn; null where it made no lines. A turn beyond those that were compared is compared with them. */
+  /** The template of a turn; null where it made no lines, or too many. A turn beyond those that were compared is compared with them. */
   of(ordinal: number): Template | null {
     const key = this.keys.get(ordinal);
     if (key !== undefined) {
@@ -66,9 +73,9 @@ export class Templates {
       return { ...template, tokens: this.groups.get(key)!.find((one) => one.ordinal === ordinal)!.tokens };
     }
     const text = this.site.linesOf(this.listing, ordinal).map((line) => this.listing.rows[line - 1]);
-    if (!text.length) return null;
+    if (!text.length || characters(text) > LONGEST) return null;
     const tokens = tokensOf(text);
-    return fold([{ ordinal, tokens }, ...(this.groups.get(keyOf(tokens)) ?? [])]);
+    return fold([{ ordinal, tokens }, ...(this.groups.get(keyOf(tokens)) ?? []).slice(0, FEW)]);
   }
 
   /** Is the turn of another template than most are? */
@@ -96,6 +103,8 @@ function tokensOf(lines: readonly string[]): string[] {
 }
 
 const OFFSET = /^ [+-] \d+$/;
+
+const characters = (lines: readonly string[]): number => lines.reduce((sum, line) => sum + line.length, 0);
 
 const keyOf = (tokens: readonly string[]): string => tokens.map(kind).join("");
 

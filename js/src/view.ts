@@ -164,7 +164,7 @@ class Inspector implements Shell {
     if (!stage) return;
     const isCode = this.state.view !== "problems" && this.state.view !== "run";
     this.set({ stage, view: isCode ? this.state.view : "stage" });
-    this.say(`${stage.name}, ${stage.sameAs ? `same text as ${stage.sameAs}` : plural(stage.listing!.rows.length, "line")}`);
+    this.say(`${stage.name}, ${stage.sameAs ? `same text as ${stage.sameAs}` : plural(stage.listing!.count, "line")}`);
   }
 
   // ---- building

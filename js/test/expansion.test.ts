@@ -60,7 +60,7 @@ describe("sites", () => {
     const text = new Listing(Array.from({ length: 10_000 }, (_, i) => `A[${i}] = ${i % 7}`).join("\n"), "tir", { statements: [[1, 10_000, 0]] });
     expect(site.linesOf(text, 9_999)).toEqual([10_000]);
     const templates = new Templates(site, text);
-    expect([templates.makers, templates.compared]).toEqual([10_000, 3000]);
+    expect([templates.makers, templates.compared]).toEqual([10_000, 1000]);
     expect(templates.of(5)!.holes.length).toBe(2);
     expect(templates.of(9_999)!.holes.length).toBe(2);
   });

@@ -36,8 +36,8 @@ describe("links of a listing", () => {
     expect(listing.weight(3)).toBe(0);
   });
   test("coverage counts written lines and gives the reasons of the gaps", () => {
-    expect([listing.linked, listing.written]).toEqual([3, 4]);
-    expect([...listing.reasons]).toEqual([["made by insert-barriers: reads follow writes", 1]]);
+    expect([listing.coverage.linked, listing.coverage.written]).toEqual([3, 4]);
+    expect([...listing.coverage.reasons]).toEqual([["made by insert-barriers: reads follow writes", 1]]);
   });
   test("statements count on within a run", () => {
     expect([1, 2, 3, 5].map((line) => listing.statement(line))).toEqual([10, 11, -1, 3]);

@@ -9,6 +9,8 @@ import type { Tick } from "../minimap";
 import { pinOf, type Shell } from "../state";
 import type { Stage } from "../trace";
 
+const LARGE = 500_000; // characters
+
 const carries = new WeakMap<Listing, Carries>();
 
 export function carriesOf(listing: Listing): Carries {
@@ -44,22 +46,31 @@ export class ListingRows implements Rows {
     changed: () => void,
   ) {
     this.listing = stage.listing!;
-    this.count = this.listing.rows.length;
+    this.count = this.listing.count;
     this.width = this.listing.width;
     const earlier = stage.sameAs ? null : before(shell.state.kernel.stages, stage);
     if (!earlier) return;
     this.isNew = new Uint8Array(this.count + 1);
-    const runs = shell.differ.runs(earlier.listing!, this.listing);
     const take = (known: Int32Array): void => {
       this.fresh = added(known, this.count);
       for (const [first, count] of this.fresh) this.isNew!.fill(1, first, first + count);
     };
-    if (runs instanceof Promise)
-      void runs.then((known) => {
-        take(known);
-        changed();
-      });
-    else take(runs);
+    const ask = (): void => {
+      const runs = shell.differ.runs(earlier.listing!, this.listing);
+      if (runs instanceof Promise)
+        void runs.then((known) => {
+          take(known);
+          changed();
+        });
+      else {
+        take(runs);
+        if (isLarge) changed();
+      }
+    };
+    // a long text is shown first; even handing it to the worker takes its time
+    const isLarge = this.listing.text.length > LARGE;
+    if (isLarge) setTimeout(ask, 30);
+    else ask();
   }
 
   look(row: number): Look {

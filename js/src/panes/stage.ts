@@ -85,14 +85,14 @@ export class StagePane implements CodePane {
 
 /** "142/160 linked", with the reasons for the gaps. */
 export function coverage(listing: Listing): Kid {
-  const reasons = [...listing.reasons].sort((a, b) => b[1] - a[1]);
+  const reasons = [...listing.coverage.reasons].sort((a, b) => b[1] - a[1]);
   const short = new Map<string, number>();
   for (const [reason, count] of reasons) {
     const [kind] = reason.split(":");
     short.set(kind, (short.get(kind) ?? 0) + count);
   }
   const title = reasons.length ? `lines without a source line:\n${[...short].map(([reason, count]) => `${grouped(count)}  ${reason}`).join("\n")}` : "every line has a source line";
-  return h("span", { class: "dim coverage", "data-tnb": "coverage", title, tabindex: -1 }, `${grouped(listing.linked)}/${grouped(listing.written)} linked`);
+  return h("span", { class: "dim coverage", "data-tnb": "coverage", title, tabindex: -1 }, `${grouped(listing.coverage.linked)}/${grouped(listing.coverage.written)} linked`);
 }
 
 /** The pinned lines, each to be unpinned. */

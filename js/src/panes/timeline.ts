@@ -105,10 +105,10 @@ export class Timeline implements Pane {
     const time = !hasDots && stage.milliseconds ? milliseconds(stage.milliseconds) : null;
     if (stage.state === "failed") return `✕ ${stage.why ?? "failed"}`;
     if (!stage.listing) return "not reached";
-    if (stage.name === "source") return plural(stage.listing.rows.length, "line");
+    if (stage.name === "source") return plural(stage.listing.count, "line");
     if (stage.state === "same" || stage.sameAs) return hasDots ? null : "no change";
     if (stage.plus || stage.minus) return [span("plus", `+${stage.plus}`), span("minus", `−${stage.minus}`), time];
-    return [hasDots ? null : plural(stage.listing.rows.length, "line"), time];
+    return [hasDots ? null : plural(stage.listing.count, "line"), time];
   }
 
   private press(stage: Stage, isBase: boolean): void {

@@ -9,7 +9,7 @@ import { painted } from "../paint";
 import type { Shell } from "../state";
 import { holeName, Templates, type Template } from "../template";
 import { clamp, percent, plural } from "../text";
-import type { Stage } from "../trace";
+import type { Kernel, Stage } from "../trace";
 import { ListingRows } from "./listing_rows";
 import { codeListeners, softenCode, type CodePane } from "./stage";
 
@@ -26,6 +26,7 @@ export class UnrollPane implements CodePane {
   private readonly empty = div("empty");
   private shownTree: { sites: readonly Site[] } | null = null;
   private shown: { stage: Stage; site: Site; picked: number } | null = null;
+  private readonly first = new WeakMap<Kernel, Site>();
   private readonly templates = new Map<Site, { listing: Listing; templates: Templates }>();
 
   constructor(private readonly shell: Shell) {
@@ -104,12 +105,16 @@ export class UnrollPane implements CodePane {
   }
 
   private site(): Site | null {
-    const { sites } = this.shell.state.kernel;
-    const { site } = this.shell.state;
-    if (site && sites.includes(site)) return site;
-    const { listing } = this.shell.state.stage;
+    const { kernel, site } = this.shell.state;
+    if (site && kernel.sites.includes(site)) return site;
+    const known = this.first.get(kernel);
+    if (known || !kernel.sites.length) return known ?? null;
+    // the one that tells most: many turns that make much of the text
+    const listing = kernel.stages.findLast((stage) => stage.listing?.hasStatements)?.listing;
     const telling = (one: Site): number => (one.kind === "comprehension" ? 0 : 1) * (listing ? one.share(listing) : 1) * Math.min(one.turns.length, 8);
-    return sites.reduce<Site | null>((best, one) => (!best || telling(one) > telling(best) ? one : best), null);
+    const [, best] = kernel.sites.map((one) => [telling(one), one] as const).reduce((most, one) => (one[0] > most[0] ? one : most));
+    this.first.set(kernel, best);
+    return best;
   }
 
   /** The picked turn of a site, made to fit. The loops around it may have turns that never reach it: then it has no such turn. */
