@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +14,11 @@ GOLDENS = Path(__file__).parent / "goldens"
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-goldens", action="store_true", help="write what the tests produce to tests/goldens")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # What a user's earlier processes compiled must not decide a test.
+    os.environ.setdefault("TILELANG_NB_CACHE_DIR", "")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

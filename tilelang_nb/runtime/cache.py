@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..language.tile_effects import fingerprint, same_structure
+from . import disk_cache
 from .build import Build
 
 LIMIT = 256
@@ -37,6 +38,12 @@ def clear() -> int:
     count = len(_builds)
     _builds.clear()
     return count
+
+
+def forget() -> int:
+    """Forget all builds, and what is kept of them on disk; how many there were in memory."""
+    disk_cache.store().clear()
+    return clear()
 
 
 def _key(program: Any, arch: str, options: Mapping[str, Any]) -> Any:

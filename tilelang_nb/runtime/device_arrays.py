@@ -173,6 +173,29 @@ class Reader:
         return self.devices.driver.device_of(pointer) if pointer else self.devices.current()
 
 
+def outline(given: Any) -> DeviceArray | None:
+    """Shape, strides and type of an array in device memory, without its address; None for anything else."""
+    library = library_of(type(given))
+    if library == "torch":
+        dtype = torch_dtype(given.dtype) if given.is_cuda else None
+        if dtype is None:
+            return None
+        shape, strides = tuple(given.shape), tuple(step * dtype.itemsize for step in given.stride())
+    elif library or (hasattr(given, "__cuda_array_interface__") and not hasattr(given, "__array_interface__")):
+        interface = given.__cuda_array_interface__
+        dtype = np.dtype(given.dtype if library else interface["typestr"])
+        shape = tuple(int(extent) for extent in interface["shape"])
+        steps = interface.get("strides")
+        strides = row_major(shape, dtype.itemsize) if steps is None else tuple(int(step) for step in steps)
+    elif hasattr(given, "__dlpack__") and hasattr(given, "__dlpack_device__") and not dlpack.on_host(given):
+        view = dlpack.device_view(given)
+        shape, dtype = view.shape, view.dtype
+        strides = row_major(shape, dtype.itemsize) if view.strides is None else view.strides
+    else:
+        return None
+    return DeviceArray(0, shape, strides, dtype, 0, None, library, given)
+
+
 def library_of(kind: type) -> str:
     """Which library a type of array belongs to; "" for others."""
     found = _LIBRARIES.get(kind)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..device import DeviceError
+from ..device.counting import count
 from ..source import catalogue as say
 from ..source.diagnostic import Refusal
 from . import numba_device
@@ -207,7 +208,7 @@ class DeviceCalls:
         try:
             prepared = self._prepare(args, kwargs, stream)
         except DriverError as error:
-            raise device(self.devices, self.devices.current()).faults.error(error, self.kernel) from None
+            raise self.faults().error(error, self.kernel) from None
         except DeviceError as error:
             raise LaunchError(error.diagnostic, self.kernel.text) from None
         on = prepared.on
@@ -312,6 +313,16 @@ class DeviceCalls:
         given = tuple(prepared.binding.values.values())
         results = [as_callers_kind(made[name], given) for name in prepared.binding.outputs]
         return (results[0] if len(results) == 1 else results or None), shown
+
+    def faults(self) -> Faults:
+        """Those of the device at hand."""
+        return device(self.devices, self.devices.current()).faults
+
+    def counted(self, prepared: Prepared) -> Any:
+        """What the program computes and which tensors it touches, for the sizes of a call."""
+        numbers = {parameter.name: prepared.binding.values[parameter.name] for parameter in self._numbers}
+        sizes = {var.name: value for var, value in prepared.binding.symbols.values.items()}
+        return count(self.build.lowered.launches, {**sizes, **numbers})
 
     def launcher(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Callable[[], None], Prepared, Any]:
         """The launches of a call and nothing else, for timing: (launch, the bound call, what keeps its memory)."""

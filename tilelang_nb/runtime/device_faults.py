@@ -42,9 +42,7 @@ class Faults:
     def refuse_if_lost(self, kernel: Any) -> None:
         """LaunchError TL302 where the context was lost before."""
         if self.lost is not None:
-            problem = f"`{kernel.name}` cannot run: {self.lost}"
-            message = say.TargetUnavailable(problem=problem, remedy=RESTART)
-            raise LaunchError(message.at(kernel.span), kernel.text)
+            raise self._again(kernel)
 
     def error(self, error: DriverError, kernel: Any) -> LaunchError:
         """What the driver reported while `kernel` was launched or waited for."""
@@ -70,11 +68,14 @@ class Faults:
             return _refused(kernel, f"the driver refused `{kernel.name}`: {error.words} ({error.what})", ON_SIM)
         return self._lost(error, kernel)
 
+    def _again(self, kernel: Any) -> LaunchError:
+        return _refused(kernel, f"`{kernel.name}` cannot run: {self.lost}", RESTART)
+
     def _lost(self, error: DriverError, kernel: Any) -> LaunchError:
         suspects = list(dict.fromkeys(kernel for kernel, _ in self.running)) or [kernel]
         self.running.clear()
         if self.lost is not None:
-            self.refuse_if_lost(kernel)
+            return self._again(kernel)
         found = suspects[-1] if len(suspects) == 1 else None
         who = f"kernel {place(found)}" if found is not None else f"one of {', '.join(map(place, reversed(suspects)))}"
         self.lost = f"the CUDA context was lost after {error.words} in {who}"

@@ -12,7 +12,7 @@ from typing import Any
 from ..source import catalogue as say
 from ..source.diagnostic import Diagnostic, Message, Refusal
 from ..source.text import Span, Text
-from . import views
+from . import launch_record, views
 from .arguments import bind, uninitialised
 from .build import Build
 from .cache import build_of
@@ -26,6 +26,7 @@ from .simulate import Outcome, simulate
 from .stages import Stage, definition, device_stages, stages_of
 from .symbols import Symbols
 from .target import Target, resolve
+from .timing import Benchmark, bench, no_timing
 
 
 class SimulatorFindings(UserWarning):
@@ -165,6 +166,9 @@ class Kernel:
     # -- launching
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        record = launch_record.current()
+        if record is not None:
+            record.add(self, args, kwargs)
         if self._calls is not None and not kwargs:
             done = self._calls.short(args)
             if done is not None:
@@ -229,6 +233,34 @@ class Kernel:
             if shown.failures:
                 raise LaunchError(shown.failures[0], self.text)
         return result
+
+    def bench(
+        self,
+        *args: Any,
+        baseline: Callable[[], Any] | None = None,
+        repeat: int | None = None,
+        warm_up: int = 3,
+        flush: bool = True,
+        **kwargs: Any,
+    ) -> Benchmark:
+        """Time a call on a GPU: the median of single launches and their spread, GB/s and TFLOP/s, the share of what the
+        device could do, and the ratio to `baseline`, a callable that is timed in turn with it.
+
+        Without arguments they are made up.  Arrays of the host are copied once before, and are left as they are; arrays
+        of the device are written as by a call.  repeat: launches to time, else as many as take 100 ms, 20 at least.
+        flush: empty the second-level cache before each.
+        LaunchError TL302: the kernel is for the simulated device, which has no clock.  Others as for a call.
+        """
+        build = self._ready()
+        if self.target.kind != "cuda":
+            raise no_timing(f"timing `{self.name}`", self.span, self.text)
+        if not args and not kwargs and self.parameters:
+            args = tuple(self.get_profiler().inputs())
+        try:
+            options = {"baseline": baseline, "repeat": repeat, "warm_up": warm_up, "flush": flush}
+            return bench(self, build, args, kwargs, **options)  # type: ignore[arg-type]
+        except Refusal as refusal:
+            raise self._launch_error(refusal.message) from None
 
     def _after_launch(self) -> None:
         """Show what was printed, and do not let a finding pass in silence."""

@@ -106,6 +106,11 @@ def _driver_error(error: Exception, what: str) -> Exception:
     return DriverError(result[0], what) if result else error
 
 
+def opened() -> NumbaDevices | None:
+    """The devices where this process has used them; None where it has not."""
+    return devices() if devices.cache_info().currsize else None
+
+
 class Memory:
     """Device memory of numba's memory manager; freed when the object dies.  pointer: its address."""
 

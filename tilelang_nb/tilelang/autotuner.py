@@ -1,7 +1,8 @@
 """`autotune`: a factory with configurations to choose from.
 
-Choosing needs times, and the simulated device gives none: a call that leaves the choice open is refused (TL302).  A
-call that gives the tuned arguments itself, or a list of one configuration, needs no choice and is compiled.
+Each configuration is compiled and timed on made-up inputs, and the fastest kernel is kept for the next call with equal
+arguments.  The simulated device gives no times, so there a call that leaves the choice open is refused (TL302).  A call
+that gives the tuned arguments itself, or a list of one configuration, needs no choice and is compiled.
 """
 
 from __future__ import annotations
@@ -10,9 +11,11 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..runtime.errors import CompileError, LaunchError
 from ..runtime.kernel import Kernel
+from ..runtime.target import resolve
+from ..runtime.timing import no_timing
 from .jit_function import JitFunction, jit
-from .profiler import no_timing
 
 Configurations = Sequence[dict[str, Any]] | Callable[..., Sequence[dict[str, Any]]]
 
@@ -23,6 +26,7 @@ class TunedFunction:
     def __init__(self, factory: JitFunction, configs: Configurations):
         functools.update_wrapper(self, factory.func)
         self.factory, self._configs = factory, configs
+        self._chosen: dict[Any, Kernel] = {}
 
     def configurations(self, *args: Any, **kwargs: Any) -> list[dict[str, Any]]:
         """The configurations for a call with these arguments."""
@@ -38,7 +42,34 @@ class TunedFunction:
             return self.factory(*args, **{**configurations[0], **kwargs})
         if not configurations:
             return self.factory(*args, **kwargs)
-        raise no_timing(f"choosing one of {len(configurations)} configurations of `{self.factory.func.__name__}`")
+        what = f"choosing one of {len(configurations)} configurations of `{self.factory.func.__name__}`"
+        if resolve(self.factory.target or "auto").kind != "cuda":
+            raise no_timing(what)
+        key = self.factory.key(args, kwargs)
+        kernel = self._chosen.get(key) if key is not None else None
+        if kernel is None:
+            kernel = self._fastest(what, args, kwargs, configurations)
+            if key is not None:
+                self._chosen[key] = kernel
+        return kernel
+
+    def _fastest(
+        self, what: str, args: tuple[Any, ...], kwargs: dict[str, Any], configurations: list[dict[str, Any]]
+    ) -> Kernel:
+        """The fastest of the configurations that compile and fit the device; it carries `config` and `latency`."""
+        timed: list[tuple[float, int, Kernel]] = []
+        failed: list[Exception] = []
+        for number, configuration in enumerate(configurations):
+            try:
+                kernel = self.factory(*args, **{**configuration, **kwargs})
+                timed.append((float(kernel.bench().milliseconds), number, kernel))
+            except (CompileError, LaunchError) as error:
+                failed.append(error)
+        if not timed:
+            raise failed[0]
+        latency, number, kernel = min(timed, key=lambda entry: entry[:2])
+        kernel.config, kernel.latency = dict(configurations[number]), latency
+        return kernel
 
     def par_compile(self, *args: Any, **kwargs: Any) -> list[Kernel | None]:
         """The kernels of all configurations for a call with these arguments, to be compared by hand."""
@@ -53,7 +84,7 @@ class TunedFunction:
 def autotune(func: Any = None, *, configs: Configurations = (), **_: Any) -> Any:
     """Decorator above `@jit`: choose one of `configs` (dicts of arguments, or a function that gives them) at the call.
 
-    Upstream's other arguments say how to measure; nothing is measured here.
+    Upstream's other arguments say how to measure; here it is as `Kernel.bench` does.
     """
 
     def decorate(factory: Any) -> TunedFunction:

@@ -22,6 +22,7 @@ from ..frontend.locate import header_span
 from ..language.tensors import Tensor
 from ..language.values import is_building, is_device
 from ..runtime.arguments import bind
+from ..runtime.device_arrays import DeviceArray, outline
 from ..runtime.errors import CompileError, LaunchError
 from ..runtime.host_arrays import NoHostArray, host_array, host_dtype
 from ..runtime.kernel import Kernel
@@ -92,8 +93,9 @@ class EagerFunction(JitFunction):
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Launch it; the tensors that it returns."""
-        if "stream" not in self.signature.parameters:
-            kwargs.pop("stream", None)  # the simulated device has one
+        stream = {}
+        if "stream" in kwargs and "stream" not in self.signature.parameters:
+            stream = {"stream": kwargs.pop("stream")}
         if is_building() and any(map(is_device, (*args, *kwargs.values()))):
             what = f"a call of the kernel `{self.func.__name__}` in a kernel"
             remedy = "make it a `@T.macro`, or launch the kernels one after the other"
@@ -102,7 +104,7 @@ class EagerFunction(JitFunction):
         compiled = self._for(given, sizes)
         kernel = compiled.kernel
         passed = [p.name for at, p in enumerate(kernel.parameters) if at not in kernel.outputs]
-        result = kernel(*[given[name] for name in passed])
+        result = kernel(*[given[name] for name in passed], **stream)
         if compiled.collection is None:
             return result
         return compiled.collection(result if isinstance(result, list) else [] if result is None else [result])
@@ -233,7 +235,8 @@ class EagerFunction(JitFunction):
             return {}
         tensors = [p for p in outline.parameters if p.kind == "tensor" and p.name in given]
         try:
-            binding = bind(tensors, frozenset(), (), {p.name: _shaped(p, given[p.name]) for p in tensors})
+            shaped = {p.name: _shaped(p, given[p.name]) for p in tensors}
+            binding = bind(tensors, frozenset(), (), shaped, read=_outline_or_host)
         except Refusal as refusal:
             raise self._refused(refusal.message) from None
         found = {name: binding.symbols.evaluate(var) for name, var in missing.items()}
@@ -279,6 +282,9 @@ def _shaped(parameter: Any, given: Any) -> Any:
         if dtype is None or not all(isinstance(extent, int) for extent in given.shape):
             return given
         return np.empty(given.shape, dtype)  # no memory is touched
+    found = outline(given)
+    if found is not None:
+        return found
     try:
         array = host_array(given)
     except NoHostArray:
@@ -286,6 +292,10 @@ def _shaped(parameter: Any, given: Any) -> Any:
     if parameter.strides is not None or array.flags.c_contiguous:
         return array
     return np.empty(array.shape, array.dtype)
+
+
+def _outline_or_host(given: Any) -> Any:
+    return given if isinstance(given, DeviceArray) else host_array(given)
 
 
 def _frozen(value: Any) -> Any:

@@ -47,7 +47,7 @@ class JitFunction:
 
     def compile(self, *args: Any, **kwargs: Any) -> Kernel:
         """The kernel for these arguments, from the cache where they were used before."""
-        key = self._key(args, kwargs)
+        key = self.key(args, kwargs)
         kernel = self._kernels.get(key) if key is not None else None
         if kernel is None:
             made = self._make(args, kwargs)
@@ -84,7 +84,7 @@ class JitFunction:
             )
         return made
 
-    def _key(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    def key(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Equal arguments of equal types; None where they cannot be compared, and then nothing is kept."""
         try:
             bound = self.signature.bind(*args, **kwargs)
