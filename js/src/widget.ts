@@ -7,7 +7,6 @@ import { faultNote, mount, type Mounted } from "./view";
 export { mount };
 
 interface Model {
-  readonly model_id?: string;
   get(name: string): unknown;
   on(event: string, listener: () => void): void;
   off(event: string, listener: () => void): void;
@@ -25,8 +24,6 @@ interface Context {
   readonly signal?: AbortSignal;
 }
 
-const WIDGET_VIEW = "application/vnd.jupyter.widget-view+json";
-
 /** Shows the model's trace; the last of several quick changes wins. */
 async function render({ model, el, signal }: Context): Promise<() => void> {
   let view: Mounted | null = null;
@@ -41,7 +38,7 @@ async function render({ model, el, signal }: Context): Promise<() => void> {
       const trace = await unpacked(model.get("trace") as BufferSource);
       if (isStale()) return;
       if (view) view.update(trace);
-      else view = mount(el, trace, { leave, ...(notebook ? { insertCell: (text: string) => insertBelow(notebook, model, text) } : {}) });
+      else view = mount(el, trace, { leave, ...(notebook ? { insertCell: (text: string) => insertBelow(notebook, model, el, text) } : {}) });
     } catch (fault) {
       if (!isStale()) el.replaceChildren(faultNote(fault));
     }
@@ -56,19 +53,24 @@ async function render({ model, el, signal }: Context): Promise<() => void> {
   };
 }
 
-/** A new code cell under the one whose output holds this view. */
-async function insertBelow(notebook: NotebookModel, model: Model, text: string): Promise<boolean> {
-  for (let index = 0; index < notebook.cells.length; index++) {
-    const outputs = notebook.cells.get(index).toJSON?.().outputs ?? [];
-    const isOwn = outputs.some((output) => {
-      const shown = (output as { data?: Record<string, { model_id?: string }> }).data?.[WIDGET_VIEW];
-      return shown?.model_id !== undefined && shown.model_id === model.model_id;
-    });
-    if (!isOwn) continue;
-    notebook.sharedModel.insertCell(index + 1, { cell_type: "code", source: text, metadata: {} });
-    return true;
-  }
-  return false;
+/** A new code cell under the one whose output holds this view: the static copy beside it carries the view's mark. */
+async function insertBelow(notebook: NotebookModel, model: Model, el: HTMLElement, text: string): Promise<boolean> {
+  const cell = el.closest<HTMLElement>("[data-windowed-list-index]");
+  const index = marked(notebook, `tnb-${String(model.get("ident"))}`) ?? Number(cell?.dataset.windowedListIndex ?? NaN);
+  if (!(index >= 0 && index < notebook.cells.length)) return false;
+  notebook.sharedModel.insertCell(index + 1, { cell_type: "code", source: text, metadata: {} });
+  requestAnimationFrame(() => cell?.nextElementSibling?.scrollIntoView({ block: "nearest" }));
+  return true;
+}
+
+/** Number of the cell with an output that carries a mark. */
+function marked(notebook: NotebookModel, mark: string): number | null {
+  for (let index = 0; index < notebook.cells.length; index++)
+    for (const output of notebook.cells.get(index).toJSON?.().outputs ?? []) {
+      const html = (output as { data?: Record<string, string | string[]> }).data?.["text/html"];
+      if (html && [html].flat().join("").includes(mark)) return index;
+    }
+  return null;
 }
 
 export default { render };
