@@ -317,9 +317,10 @@ def test_timing_on_the_simulated_device_is_refused_with_the_reason(kernel: Any) 
     assert "NameError" in kernel.run("ran_bench").error
 
 
-def test_a_target_that_is_not_there_is_said_at_the_kernel(kernel: Any) -> None:
-    reply = kernel.run(add(" --target cuda"))
-    assert reply.error.startswith("error[TL302]")
+def test_a_launch_on_a_device_that_is_not_there_is_refused(kernel: Any) -> None:
+    reply = kernel.run(add(" --target cuda", after=ARRAYS + "add(A, B, C)"))
+    device = kernel.run("%tilelang devices").stdout.startswith("cuda")
+    assert reply.status == "ok" if device else reply.error.startswith("error[TL302]")
 
 
 def test_a_module_that_is_not_there_is_said_at_its_import_alone(kernel: Any) -> None:

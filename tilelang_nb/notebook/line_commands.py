@@ -17,7 +17,7 @@ from ..source.catalogue.page import explain as explained
 from .loading import Loading
 from .options import HELP
 from .outputs import Outputs
-from .shown import Shown, report
+from .shown import Shown, new_ident, report
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ def inspect(shell: Any, name: str, outputs: Outputs) -> None:
     if getattr(shell, "kernel", None) is None:
         display(report(kernels[name]))
     else:
-        ident = outputs.name()
+        ident = new_ident()
         outputs.show(kernels[name], ident, CellRun(ident, execution=shell.displayhook.prompt_count))
 
 

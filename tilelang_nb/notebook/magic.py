@@ -21,9 +21,9 @@ from . import findings, line_commands, options
 from .cell_text import CellText, register
 from .completion import stage_names
 from .loading import Loading
-from .outputs import Outputs, mark_of
+from .outputs import Outputs
 from .refusal import CellRefused, begin_at_cell, has_colours, unavailable
-from .shown import diagnostics_view, report
+from .shown import diagnostics_view, mark_of, new_ident, report
 
 CALL = "<%%tilelang --call>"
 NO_BENCH = (
@@ -113,7 +113,7 @@ class TilelangMagics(Magics):
         if not asked.quiet and asked.widget and (compilation.kernels or refused) and self.has_widgets():
             from ..report.cell_run import CellRun
 
-            ident = self.outputs.name()
+            ident = new_ident()
             number = self.shell.displayhook.prompt_count
             launched = tuple(findings.counts().items())
             run = CellRun(ident, number, self.raw_cell, asked.call, elapsed, launched)

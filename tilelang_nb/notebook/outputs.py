@@ -6,7 +6,6 @@ saved.  A widget that came up hides its copy.  Each has a display id of its own,
 
 from __future__ import annotations
 
-import itertools
 from collections import OrderedDict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from IPython.display import display, update_display
 
 from ..source.providers import provided
-from .shown import Shown
+from .shown import Shown, mark_of
 
 if TYPE_CHECKING:
     from ..report.cell_run import CellRun
@@ -41,11 +40,6 @@ class Outputs:
     def __init__(self) -> None:
         self._shown: OrderedDict[str, list[Output]] = OrderedDict()
         self._last: OrderedDict[str, dict[str, Any]] = OrderedDict()
-        self._numbers = itertools.count(1)
-
-    def name(self) -> str:
-        """A name for an output that no other one has."""
-        return f"tilelang-{next(self._numbers)}"
 
     def show(
         self, subject: Any, cell: str, run: CellRun, stages: tuple[str, ...] = (), diagnostics: bool = True
@@ -108,11 +102,6 @@ class Outputs:
             for output in runs:
                 output.view.close()
         self._shown.clear()
-
-
-def mark_of(ident: str) -> str:
-    """The class of what the widget of that name hides when it comes up."""
-    return f"tnb-{ident}"
 
 
 def names_of(subject: Any) -> set[str]:

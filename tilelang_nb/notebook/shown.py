@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
+from uuid import uuid4
 
 from ..source.diagnostic import Diagnostic
 from ..source.providers import provided
@@ -35,6 +36,16 @@ def report(compiled: Any, stages: Sequence[str] = (), diagnostics: bool = True) 
     """
     asked = {"show": tuple(stages), "diagnostics": diagnostics, "launches": False}
     return Shown(provided("text")(compiled, **asked), html=provided("html")(compiled, **asked))
+
+
+def new_ident() -> str:
+    """A name for an output that no other one has, in this notebook or in a copy that an earlier kernel left."""
+    return uuid4().hex[:12]
+
+
+def mark_of(ident: str) -> str:
+    """The class of the HTML that the widget of that name stands for."""
+    return f"tnb-{ident}"
 
 
 def diagnostics_view(text: Text, diagnostics: tuple[Diagnostic, ...], mark: str = "") -> Shown:

@@ -13,9 +13,11 @@ import anywidget
 import traitlets
 from ipywidgets import Layout
 
+from ..report.cell_run import CellRun
 from ..report.json import to_data
 from ..source.providers import provided, register
 from .bundle import NOT_BUILT, loader, viewer
+from .shown import mark_of, new_ident
 
 # A cell waits for it: this level takes a third of the time of the best for a few more bytes.
 COMPRESSION = 6
@@ -85,7 +87,8 @@ def _layout() -> Layout:
 
 def inspector(subject: Any) -> KernelView:
     """`k.inspect()`: the view of a kernel, with its static form for pages that show no widgets."""
-    return KernelView(to_data(subject), static=provided("html")(subject, compact=True))
+    run = CellRun(new_ident())
+    return KernelView(to_data(subject, run), provided("html")(subject, compact=True, mark=mark_of(run.ident)))
 
 
 register("widget", inspector)
