@@ -143,7 +143,16 @@ def test_a_built_in_function_without_a_device_form_is_refused(call: str) -> None
 
 def test_what_belongs_to_the_compiler_is_no_attribute() -> None:
     """0.1, 4.19, 8.3: TL003 with what there is; the class is TL108; `hasattr` and `dir` know what the language has."""
-    asked = ["n.expr", "n.scope", "a.var", "a[0:2].begin", "a.__dict__", "vars(n)", "getattr(a, 'home')", "n.real"]
+    asked = [
+        "n.expr",
+        "n.scope",
+        "a.index_expr",
+        "a[0:2].begin",
+        "a.__dict__",
+        "vars(n)",
+        "getattr(a, 'home')",
+        "n.real",
+    ]
     refuses("\n".join(f"x = {text}  #!" for text in asked), *[("TL003", text, "dtype") for text in asked])
     refuses("x = n.__class__  #!\ny = a.__class__.__name__  #!",
             ("TL108", "n.__class__", "n.dtype"), ("TL108", "a.__class__", "a.dtype"))  # fmt: skip

@@ -10,6 +10,7 @@ import builtins
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from tvm import tirx as tir
 
 from ..language.loops import DeviceLoop
@@ -23,6 +24,9 @@ from ..source.wording import with_article
 from .describing_text import device_values
 from .introspection import questions
 from .large_integers import check_size
+
+NUMPY_TYPES = ("bool_", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+NUMPY_TYPES += ("float16", "float32", "float64")
 
 
 def device_range(*bounds: Any, **keywords: Any) -> Any:
@@ -89,7 +93,7 @@ def _sum(items_of: Callable[[Any], Any]) -> Callable[..., Any]:
 
 
 def _convert(function: Any, type_of: Callable[[str], str]) -> Callable[..., Any]:
-    """`int` or `float`.  type_of: the type of the result for a value of a type."""
+    """`int`, `float`, or a type of NumPy.  type_of: the type of the result for a value of a type."""
 
     def converted(*args: Any, **kwargs: Any) -> Any:
         if len(args) == 1 and isinstance(args[0], Value) and not kwargs:
@@ -193,6 +197,9 @@ def table(intrinsics: Any) -> dict[int, Callable[..., Any]]:
         builtins.compile: _no_kernel_code("compile"),
         **questions(walker),
     }
+    for name in NUMPY_TYPES:
+        convert = getattr(np, name)
+        meanings[convert] = _convert(convert, lambda _, dtype=name.removesuffix("_"): dtype)
     for function in (builtins.enumerate, builtins.zip, builtins.reversed, builtins.map, builtins.filter, builtins.iter):
         meanings[function] = _taking(function)
     for function in (builtins.list, builtins.tuple, builtins.set, builtins.frozenset, builtins.sorted, builtins.dict):

@@ -23,11 +23,11 @@ import tvm_ffi
 
 from .. import language as T
 from ..language import __all__ as OPERATIONS
-from ..language.calling import nearest
 from ..language.operands import described
 from ..language.protocols import TEXT
 from ..language.values import Buffer, Region, Value
 from ..source import catalogue as say
+from ..source.calls import unknown_attribute_of_array, unknown_attribute_of_scalar
 from ..source.diagnostic import Message, Note
 from ..source.text import Span, Text
 from .describing_text import text_needed
@@ -159,24 +159,16 @@ def raised(error: BaseException) -> Message:
 
 _WORDS = {"Value": "device value", "Buffer": "buffer", "Region": "region of a buffer", "DeviceLoop": "device loop"}
 _OF_THE_COMPILER = re.compile(rf"'({'|'.join(_WORDS)})'(?: object)?")
-CONVERSIONS = ("bool", "cast", "double", "float", "half", "int", "long", "to", "type")
 
 
 def no_attribute(owner: Any, name: str) -> Message:
     """TL003 for an attribute that something of the device does not have; TL108 for its class."""
     if name == "__class__":
         return say.TypeOfDeviceValue(what=described(owner))
-    known = ("dtype",) if isinstance(owner, Value) else ("dtype", "shape")
-    near = nearest(name, known) or ""
-    if near:
-        remedy = f"did you mean `{near}`?"
-    elif isinstance(owner, Value) and name in CONVERSIONS:
-        remedy = "write `T.cast(x, dtype)`"
-    elif name in OPERATIONS:
-        remedy = f"write `T.{name}(x)`" if isinstance(owner, Value) else f"see `T.{name}`"
-    else:
-        remedy = f"it has {' and '.join(f'`{word}`' for word in known)}; operations are functions of `T`"
-    return say.UnknownAttribute(namespace=described(owner), name=name, remedy=remedy, near=near)
+    if isinstance(owner, Value):
+        return unknown_attribute_of_scalar(described(owner), name, OPERATIONS)
+    _, array, rank = owner.spoken()
+    return unknown_attribute_of_array(described(owner), name, array, rank, OPERATIONS)
 
 
 def exception_text(error: BaseException) -> str:
@@ -198,6 +190,7 @@ def with_operands(message: Message, text: Text, span: Span | None) -> Message:
         say.RuntimeIndexIntoPythonObject,
         say.LenOfBuffer,
         say.ValueNeededWhileBuilding,
+        say.UnknownAttribute,
     )
     if span is None or not isinstance(message, wanted):
         return message
@@ -217,6 +210,9 @@ def with_operands(message: Message, text: Text, span: Span | None) -> Message:
             return message if shown is None else text_needed(ast.unparse(shown))
         if isinstance(called, ast.Attribute) and ast.unparse(called.value) == "math" and called.attr in T.__all__:
             return replace(message, what=f"`math.{called.attr}` of a device value", remedy=f"use `T.{called.attr}`")
+    elif isinstance(message, say.UnknownAttribute):
+        if isinstance(node, ast.Attribute) and "{x}" in message.instead:
+            return replace(message, remedy=f"write `{message.instead.format(x=ast.unparse(node.value))}`")
     elif isinstance(message, say.BufferAsCondition):
         if isinstance(node, ast.Name):
             return replace(message, name=node.id)

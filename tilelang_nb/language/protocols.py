@@ -6,7 +6,6 @@ The front end finds the place.
 from __future__ import annotations
 
 import dis
-import importlib
 import os
 import sys
 from collections.abc import Callable
@@ -18,6 +17,7 @@ import numpy as np
 
 from ..source import catalogue as say
 from ..source.diagnostic import Message, Refusal
+from .array_functions import ScalarOfArrays, WholeArray, of_scalar
 
 _PACKAGE = str(Path(__file__).resolve().parents[1]) + os.sep
 _FRONT_END = f"{_PACKAGE}frontend{os.sep}"
@@ -79,26 +79,6 @@ _OPERATOR_OF_NUMPY = {
     "equal": "eq",
     "not_equal": "ne",
 }
-# NumPy's names of functions that the language calls otherwise; most have the same name in both.
-_OF_NUMPY = {
-    "maximum": "max",
-    "minimum": "min",
-    "absolute": "abs",
-    "fabs": "abs",
-    "arcsin": "asin",
-    "arccos": "acos",
-    "arctan": "atan",
-    "arctan2": "atan2",
-    "rint": "nearbyint",
-}
-
-
-def _numpy_function(name: str) -> Message:
-    """TL128 for a NumPy function of a device value, with the function of the language that computes it."""
-    ours = _OF_NUMPY.get(name, name)
-    known = ours in importlib.import_module(__package__).__all__
-    remedy = f"use `T.{ours}`" if known else "use functions of `T`"
-    return say.ValueNeededWhileBuilding(what=f"`np.{name}` of a device value", remedy=remedy)
 
 
 def checked_dtype(dtype: Any) -> str:
@@ -108,7 +88,7 @@ def checked_dtype(dtype: Any) -> str:
     return str(computable(dtype))
 
 
-class KnownAtLaunch:
+class KnownAtLaunch(ScalarOfArrays):
     """A base for what has no value while a kernel is built."""
 
     __slots__ = ()
@@ -131,9 +111,8 @@ class KnownAtLaunch:
         """NumPy's operators hand over to ours, `np.float32(2) * x`; its functions have no device form."""
         name = _OPERATOR_OF_NUMPY.get(function.__name__, function.__name__)
         if method != "__call__" or options or name not in (*_ARITHMETIC, *_COMPARISONS):
-            raise Refusal(
-                _numpy_function(function.__name__ if method == "__call__" else f"{function.__name__}.{method}")
-            )
+            called = function.__name__ if method == "__call__" else f"{function.__name__}.{method}"
+            raise Refusal(of_scalar(f"np.{called}"))
         left, right = operands
         if isinstance(left, KnownAtLaunch):
             found = getattr(left, f"__{name}__")(right)
@@ -164,13 +143,8 @@ class KnownAtLaunch:
         return found
 
 
-class IndexedOnly:
-    """A base for tiles: a kernel computes with elements, so arithmetic on the whole lacks its indices.
-
-    lacks_indices: gives the message.
-    """
-
-    lacks_indices: Callable[..., Message]
+class IndexedOnly(WholeArray):
+    """A base for tiles: a kernel computes with elements, so arithmetic on the whole lacks its indices."""
 
 
 for _name in (*_ARITHMETIC, *(f"r{_name}" for _name in _ARITHMETIC), "neg", "pos", "abs", "lt", "le", "gt", "ge"):

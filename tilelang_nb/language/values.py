@@ -270,10 +270,12 @@ class Buffer(IndexedOnly):
     __len__ = refuse(lambda self: say.LenOfBuffer(what=f"the buffer `{self.name}`", remedy=f"`{self.name}.shape[0]`"))
     __bool__ = refuse(lambda self: say.BufferAsCondition(what=f"the buffer `{self.name}`", name=self.name))
     __matmul__ = __rmatmul__ = refuse(lambda self: say.MatrixMultiplyOperator())
-    __array_ufunc__ = None
 
     def __repr__(self) -> str:
         return _text(self, sys._getframe(1))
+
+    def spoken(self) -> tuple[str, str, int]:
+        return f"the buffer `{self.name}`", self.name, len(self.shape)
 
     def scope(self) -> str:
         """The memory scope, as TVM's buffers tell it."""
@@ -401,7 +403,6 @@ class Region(IndexedOnly):
     __len__ = refuse(lambda self: say.LenOfBuffer(what="a buffer region", remedy="`region.shape[dim]`"))
     __bool__ = refuse(lambda self: say.BufferAsCondition(what=f"a region of `{self.buffer.name}`"))
     __matmul__ = __rmatmul__ = refuse(lambda self: say.MatrixMultiplyOperator())
-    __array_ufunc__ = None
 
     @property
     def shape(self) -> tuple[Any, ...]:
@@ -418,8 +419,11 @@ class Region(IndexedOnly):
 
     def lacks_indices(self) -> Message:
         """TL201: a region is no number."""
-        name = self.buffer.name
-        return used_as_number(f"a region of `{name}`", name, self.shape, len(self.buffer.shape))
+        what, name, rank = self.spoken()
+        return used_as_number(what, name, self.shape, rank)
+
+    def spoken(self) -> tuple[str, str, int]:
+        return f"a region of `{self.buffer.name}`", self.buffer.name, len(self.buffer.shape)
 
     def inner(self, index: Any) -> tuple[Any, ...]:
         """An index into this region as an index into its buffer."""

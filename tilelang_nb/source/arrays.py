@@ -54,6 +54,13 @@ OF_ARRAYS: dict[str, str] = {
     **_named(_ALONE, "add subtract multiply divide true_divide floor_divide remainder mod power negative positive"),
     **_named(_ALONE, "mul sub div add_ sub_ mul_ div_ square equal not_equal less less_equal greater greater_equal"),
 }
+# Methods that are one call of the language with the same meaning.
+CALLS = {
+    "fill": "T.fill({array}, {arguments})",
+    "fill_": "T.fill({array}, {arguments})",
+    "zero_": "T.clear({array})",
+    "copy_": "T.copy({arguments}, {array})",
+}
 # NumPy's and PyTorch's names of functions that the language calls otherwise; most have the same name in both.
 SPELT_OTHERWISE = {
     "maximum": "max",
@@ -70,6 +77,7 @@ SPELT_OTHERWISE = {
     "fmax": "max",
     "fmin": "min",
 }
+OF_TWO = frozenset(("max", "min", "pow", "atan2", "fmod"))
 # Methods that convert a scalar, with the dtype that they give; None where an argument names it.
 CONVERSIONS: dict[str, str | None] = {
     "to": None,
@@ -101,7 +109,13 @@ def for_array(name: str, array: str, rank: int, operations: Container[str]) -> s
     if known is not None:
         return known.format(array=array, element=element_of(array, rank), swapped=f"{array}[{turned}]")
     ours = SPELT_OTHERWISE.get(name, name).removesuffix("_")
-    return f"compute each element: `T.{ours}({element_of(array, rank)})`" if ours in operations else ""
+    more = ", other" if ours in OF_TWO else ""
+    return f"compute each element: `T.{ours}({element_of(array, rank)}{more})`" if ours in operations else ""
+
+
+def call_for_array(name: str, array: str) -> str:
+    """The call that a method of an array is, with `{arguments}` for those of the method; "" for none."""
+    return CALLS.get(name, "").replace("{array}", array)
 
 
 def for_scalar(name: str, operations: Container[str]) -> str:
@@ -115,5 +129,7 @@ def for_scalar(name: str, operations: Container[str]) -> str:
         return "{x}"
     if name in ("clip", "clamp"):
         return "T.clamp({x}, low, high)"
+    if name == "where":
+        return "T.if_then_else({x}, value, other)"
     ours = SPELT_OTHERWISE.get(name, name).removesuffix("_")
     return f"T.{ours}({{x}})" if ours in operations else ""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from .arrays import element_of
+from .arrays import call_for_array, element_of, for_array, for_scalar
 from .catalogue.operations import NoIndices, NoSuchDtype, WrongNumberOfIndices
-from .catalogue.sources import BadArgument, UnknownOperation
+from .catalogue.sources import BadArgument, UnknownAttribute, UnknownOperation
 from .wording import listed, nearest
 
 
@@ -81,6 +81,28 @@ def unknown_operation(name: str, names: Iterable[str]) -> UnknownOperation:
     near = nearest(name, names)
     remedy = f"did you mean `T.{near}`?" if near else "see `dir(T)` for the names there are"
     return UnknownOperation(namespace="T", name=name, remedy=remedy, near=near or "")
+
+
+def unknown_attribute_of_array(
+    namespace: str, name: str, array: str, rank: int, operations: Container[str]
+) -> UnknownAttribute:
+    """TL003 for an attribute or method of a buffer.  namespace: its name in the message.  array: the buffer's name."""
+    near = nearest(name, ("dtype", "shape")) or ""
+    known = for_array(name, array, rank, operations)
+    if known:
+        return UnknownAttribute(namespace, name, known, instead=call_for_array(name, array))
+    otherwise = "it has `dtype` and `shape`; operations are functions of `T`"
+    return UnknownAttribute(namespace, name, f"did you mean `{near}`?" if near else otherwise, near)
+
+
+def unknown_attribute_of_scalar(namespace: str, name: str, operations: Container[str]) -> UnknownAttribute:
+    """TL003 for an attribute or method of a device value."""
+    instead = for_scalar(name, operations)
+    if instead:
+        return UnknownAttribute(namespace, name, f"write `{instead.format(x='x')}`", instead=instead)
+    near = nearest(name, ("dtype",)) or ""
+    otherwise = "it has `dtype`; operations are functions of `T`"
+    return UnknownAttribute(namespace, name, f"did you mean `{near}`?" if near else otherwise, near)
 
 
 def no_such_dtype(given: str, name: str, names: Iterable[str]) -> NoSuchDtype:

@@ -21,6 +21,7 @@ _LINES = {
 DTYPES = frozenset(EXPORTED_DTYPES.split())
 ELEMENTS = frozenset(SCALARS.split())
 NAMES = frozenset(_LINES) | frozenset(UNCHECKED.split()) | DTYPES
+OPERATIONS = NAMES - DTYPES
 _VECTOR = re.compile(r"(.+?)x(\d+)$")
 
 

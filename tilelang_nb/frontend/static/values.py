@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from ...source import catalogue as say
-from ...source.calls import unknown_operation, wrong_rank
+from ...source.calls import unknown_attribute_of_array, unknown_attribute_of_scalar, unknown_operation, wrong_rank
 from ...source.diagnostic import Message, Poisoned, Refusal
+from ..attributes import PUBLIC
 from ..names import undefined
 from ..refusals import length_of
 from . import surface
@@ -88,12 +90,32 @@ class Values:
     def _Attribute(self, node: ast.Attribute) -> Known:
         owner = self.value(node.value)
         if not isinstance(owner, Path):
-            return UNKNOWN
+            return self._attribute_of_device(owner, node)
         if owner.name == "tilelang.language" and node.attr not in surface.NAMES:
             if node.attr.startswith("__") and node.attr.endswith("__"):
                 return UNKNOWN
             raise Refusal(unknown_operation(node.attr, surface.NAMES), node)
         return Path(f"{owner.name}.{node.attr}") if owner.builtin is None else UNKNOWN
+
+    def _attribute_of_device(self, owner: Known, node: ast.Attribute) -> Known:
+        """TL003 for what a buffer or an element of one does not have."""
+        public = PUBLIC["Buffer"] if isinstance(owner, Tensor) else PUBLIC["Value"]
+        if node.attr in public or node.attr.startswith("__") or not isinstance(node.ctx, ast.Load):
+            return UNKNOWN
+        if isinstance(owner, Tensor) and owner.shape is not None:
+            raise Refusal(
+                unknown_attribute_of_array(
+                    f"`{owner.name}`", node.attr, owner.name, len(owner.shape), surface.OPERATIONS
+                ),
+                node,
+            )
+        if isinstance(owner, Device) and owner.element_of:
+            message = unknown_attribute_of_scalar(f"an element of `{owner.element_of}`", node.attr, surface.OPERATIONS)
+            if message.instead:
+                written = f"write `{message.instead.format(x=ast.unparse(node.value))}`"
+                message = replace(message, remedy=written)
+            raise Refusal(message, node)
+        return UNKNOWN
 
     def _NamedExpr(self, node: ast.NamedExpr) -> Known:
         value = self.value(node.value)

@@ -59,10 +59,16 @@ class UnknownOperation(Message):
 
 @dataclass(frozen=True)
 class UnknownAttribute(UnknownOperation):
-    """A buffer or a device value has no such attribute.  namespace: a phrase, as `an element of `A``."""
+    """A buffer or a device value has no such attribute.
+
+    namespace: a phrase, as `an element of `A``.  instead: what a kernel writes for it, with `{x}` for a scalar or
+    `{arguments}` for those of the method.
+    """
 
     text = "{namespace} has no attribute `{name}`"
     label = "no such attribute"
+
+    instead: str = for_edits()
 
 
 @dataclass(frozen=True)

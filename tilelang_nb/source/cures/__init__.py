@@ -21,7 +21,7 @@ Cure = Callable[[Any, Span, Places], Iterator[Fix]]
 CURES: dict[type[Message], Cure] = {
     say.UndefinedName: words.name,
     say.UnknownOperation: words.operation,
-    say.UnknownAttribute: words.operation,
+    say.UnknownAttribute: expressions.attribute,
     say.BadArgument: words.argument,
     say.NoSuchDtype: words.dtype,
     say.ChainedAssignment: statements.one_target_each,

@@ -10,6 +10,7 @@ from .. import catalogue as say
 from ..diagnostic import Fix
 from ..syntax_tree import Places
 from ..text import Span
+from . import words
 from .reading import between, end, language, operand, replaced, start, the
 
 # Functions of `math`, `cmath`-like modules and NumPy that the language has under the same name and meaning.
@@ -97,3 +98,35 @@ def device_function(message: say.ValueNeededWhileBuilding, span: Span, at: Place
     if call is not None:
         instead = f"{language(at)}.{call.func.attr}"
         yield replaced(f"write `{instead}`", at, call.func, instead)
+
+
+def attribute(message: say.UnknownAttribute, span: Span, at: Places) -> Iterator[Fix]:
+    """The nearest attribute, or the call of the language that a method of an array or scalar is."""
+    yield from words.operation(message, span, at)
+    node = the(at, span, ast.Attribute, lambda node: node.attr == message.name)
+    call = at.parents.get(node) if node is not None else None
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or call.func is not node:
+        return
+    if not message.instead or call.keywords:
+        return
+    given = [at.written(argument) for argument in call.args]
+    if "{x}" in message.instead:
+        instead = _of_scalar(message.instead, at.written(call.func.value), given)
+    else:
+        fits = isinstance(at.parents[call], ast.Expr) and len(given) == message.instead.count("{arguments}")
+        instead = message.instead.replace("{arguments}", ", ".join(given)) if fits else ""
+    if instead:
+        instead = re.sub(r"^T\.", f"{language(at)}.", instead)
+        yield replaced(f"write `{instead}`", at, call, instead)
+
+
+def _of_scalar(instead: str, x: str, given: list[str]) -> str:
+    """The call with the operand and the arguments in their places; "" where they do not fit."""
+    places = [place for place in ("dtype", "low", "high") if re.search(rf"\b{place}\b", instead)]
+    if len(places) != len(given) or "other" in instead:
+        return ""
+    for place, argument in zip(places, given):
+        if place == "dtype" and not re.fullmatch(r"""["']\w+["']|T\.\w+""", argument):
+            return ""
+        instead = argument.join(re.split(rf"\b{place}\b", instead))
+    return instead.replace("{x}", x)
