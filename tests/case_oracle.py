@@ -46,10 +46,10 @@ def need(condition: Any, text: str) -> None:
         raise CaseFailed(text)
 
 
-def run_case(text: str) -> None:
+def run_case(text: str, target: str = TARGET) -> None:
     """Compile and run a case; CaseFailed says what is not as the case asks."""
     spec = expectations(text)
-    compilation = tilelang_nb.compile_cell(text, target=TARGET)
+    compilation = tilelang_nb.compile_cell(text, target=target)
     for diagnostic in compilation.diagnostics:
         need(diagnostic.code != "TL900", f"internal error: {diagnostic}")
     if "EXPECT" in spec:
@@ -186,7 +186,7 @@ def kernel_of(compilation: Any) -> Any:
         kernels = list(compilation.kernels.values())
         need(len(kernels) == 1, f"the cell defines {len(kernels)} kernels, none named k")
         kernel = kernels[0]
-    return kernel.compile(target=TARGET)
+    return kernel.compile(target=compilation.target.kind)
 
 
 def check_acceptance(spec: dict[str, Any], compilation: Any) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
+from tilelang_nb.runtime import numba_device
 
 GOLDENS = Path(__file__).parent / "goldens"
 
@@ -26,6 +28,15 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for report in terminalreporter.getreports("passed") + terminalreporter.getreports("failed"):
         for name, value in report.user_properties if report.when == "call" else ():
             terminalreporter.write_line(f"{name}: {value}")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def simulated_device(request: pytest.FixtureRequest) -> Iterator[None]:
+    """What the tests outside tests/gpu say of `auto` holds for the simulated device, on machines with a GPU too."""
+    with pytest.MonkeyPatch.context() as patch:
+        if Path(__file__).parent / "gpu" not in request.path.parents:
+            patch.setattr(numba_device, "_missing", lambda: "the tests use the simulated device")
+        yield
 
 
 @pytest.fixture

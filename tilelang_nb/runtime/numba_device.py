@@ -115,7 +115,8 @@ class Memory:
     """Device memory of numba's memory manager; freed when the object dies.  pointer: its address."""
 
     def __init__(self, owner: Any):
-        self.owner, self.pointer = owner, int(owner.device_pointer)
+        pointer = owner.device_pointer
+        self.owner, self.pointer = owner, int(getattr(pointer, "value", pointer))
 
 
 class NumbaDevices:
