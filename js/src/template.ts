@@ -109,7 +109,10 @@ const characters = (lines: readonly string[]): number => lines.reduce((sum, line
 const keyOf = (tokens: readonly string[]): string => tokens.map(kind).join("");
 
 /** What two iterations must share at a place: a number stands for any number, a numbered name for its name. */
-const kind = (token: string): string => (token === "" || OFFSET.test(token) ? "\0" : /^\d/.test(token) ? "0" : token.replace(/(?<=\D)_?\d+$/, "#"));
+const kind = (token: string): string => (token === "" || OFFSET.test(token) ? "\0" : /^\d/.test(token) ? "0" : stem(token));
+
+/** A name without the number that keeps it apart from others of its kind: c_r of c_r_2, cse_v of cse_v11. */
+const stem = (name: string): string => name.replace(/(?<=[^\W\d])_?\d+$/, "");
 
 function fold(group: readonly Iteration[]): Template {
   const holes = new Map<string, { at: number[]; values: Map<number, string> }>();
@@ -122,7 +125,16 @@ function fold(group: readonly Iteration[]): Template {
     if (hole) hole.at.push(at);
     else holes.set(key, { at: [at], values });
   });
-  return { tokens: head.tokens, holes: [...holes.values()], members: new Set(group.map((one) => one.ordinal)) };
+  const isRenamed = ({ at, values }: Hole): boolean => binds(head.tokens, at[0]) && new Set([...values.values()].map(stem)).size === 1;
+  return { tokens: head.tokens, holes: [...holes.values()].filter((hole) => !isRenamed(hole)), members: new Set(group.map((one) => one.ordinal)) };
+}
+
+/** Is a name introduced here: `for i_1 in`, `int cse_v3 =`, or `x_2 = ` at the start of a line? Then its number says nothing. */
+function binds(tokens: readonly string[], at: number): boolean {
+  if (!/^[^\W\d]/.test(tokens[at])) return false;
+  const before = tokens[at - 1] ?? "\n";
+  if (before.includes("\n") || at === 0) return /^\s*$/.test(tokens[at + 1] ?? "") ? tokens[at + 2] === "=" && tokens[at + 3] !== "=" : tokens[at + 1] === ":";
+  return /^\s+$/.test(before) && /^[^\W\d]/.test(tokens[at - 2] ?? "") && tokens[at - 2] !== "in" && tokens[at - 2] !== "return";
 }
 
 /** Name of the nth hole: a, b, ... z, aa, ... */

@@ -97,3 +97,21 @@ describe("templates", () => {
     expect([0, 25, 26, 27, 52].map(holeName)).toEqual(["a", "z", "aa", "ab", "ba"]);
   });
 });
+
+describe("names that only keep the iterations apart", () => {
+  const folded = (lines: string[], each: number) => {
+    const text = new Listing(lines.join("\n"), "tir", { statements: [[1, lines.length, 0]] });
+    const turns = Array.from({ length: lines.length / each }, (_, i) => turn([], [i * each, i * each + each - 1]));
+    const [site] = sites({ kind: "kernel", line: 1, iterations: [{ children: [{ kind: "for", line: 2, iterations: turns }] }] }, () => "");
+    return new Templates(site, text).of(0)!;
+  };
+  test("a loop variable or a declared name with another number is no hole", () => {
+    const template = folded(["for c in T.serial(8):", "    A[c] = x * 2", "for c_1 in T.serial(8):", "    A[c_1] = x * 3"], 2);
+    expect(template.holes.map((hole) => [...hole.values.values()])).toEqual([["2", "3"]]);
+    expect(folded(["int cse_v1 = i;", "int cse_v2 = i;"], 1).holes).toEqual([]);
+    expect(folded(["x = A[0]", "x_1 = A[0]"], 1).holes).toEqual([]);
+  });
+  test("a buffer with another number is one: the iterations touch other memory", () => {
+    expect(folded(["A[i] = r_1[0]", "A[i] = r_2[0]"], 1).holes.length).toBe(1);
+  });
+});

@@ -77,13 +77,10 @@ export class SourcePane implements Pane {
     const at = this.rows.findIndex((row) => "problem" in row && row.index === index);
     if (at < 0) return;
     const { problem } = this.rows[at] as { problem: Problem };
+    this.code.scroller.scrollLeft = 0;
     this.code.reveal(at - 1);
     if (!this.code.isVisible(at)) this.code.scrollTo(this.code.top + 36);
-    // the squiggle and what its message says, where the pane is narrow
-    const character = 7.3;
-    const start = problem.place!.column * character;
-    const need = start + (problem.wire.label || problem.wire.message).length * 7.4 - (this.code.scroller.clientWidth - 112);
-    this.code.scroller.scrollLeft = need > 0 ? Math.min(need, Math.max(0, start - 24)) : 0;
+    this.code.reach(at, problem.place!.column);
   }
 
   soften(lines: readonly number[] | null): void {

@@ -12,7 +12,7 @@ export class Timeline implements Pane {
   private readonly tools = div("tools");
   private readonly filter: HTMLInputElement;
   private readonly toggles = span("toggles");
-  private brought: Stage | null = null;
+  private brought = "";
 
   constructor(private readonly shell: Shell) {
     this.filter = h("input", {
@@ -56,8 +56,9 @@ export class Timeline implements Pane {
     );
     this.tools.hidden = state.kernel.stages.length < 4;
     requestAnimationFrame(() => {
-      if (this.brought !== state.stage) this.bring();
-      this.brought = state.stage;
+      const key = `${state.kernel.name} ${state.stage.name} ${this.rail.scrollWidth} ${this.rail.clientWidth}`;
+      if (this.brought !== key) this.bring();
+      this.brought = key;
       this.edges();
     });
   }
@@ -106,7 +107,7 @@ export class Timeline implements Pane {
     if (stage.state === "failed") return `✕ ${stage.why ?? "failed"}`;
     if (!stage.listing) return "not reached";
     if (stage.name === "source") return plural(stage.listing.count, "line");
-    if (stage.state === "same" || stage.sameAs) return hasDots ? null : "no change";
+    if (stage.sameAs) return hasDots ? null : "no change";
     if (stage.plus || stage.minus) return [span("plus", `+${stage.plus}`), span("minus", `−${stage.minus}`), time];
     return [hasDots ? null : plural(stage.listing.count, "line"), time];
   }

@@ -74,7 +74,7 @@ export class Verdict implements Pane {
 
   private stopped(): Kid {
     const at = this.shell.state.kernel.stages.find((stage) => stage.state === "failed");
-    return span("fact", span("value", "nothing was launched"), at && span("dim", `stopped at ${at.name}`));
+    return [span("fact", span("value", "nothing was launched")), at && span("fact dim", `stopped at ${at.name}`)];
   }
 
   private facts(): Kid {
