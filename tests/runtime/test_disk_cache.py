@@ -110,7 +110,7 @@ def test_clear_removes_every_entry(tmp_path: Path) -> None:
     [
         ({"TILELANG_NB_CACHE_DIR": "/a", "XDG_CACHE_HOME": "/x"}, Path("/a")),
         ({"XDG_CACHE_HOME": "/x"}, Path("/x/tilelang_nb")),
-        ({"HOME": "/home/me"}, Path("/home/me/.cache/tilelang_nb")),
+        ({"HOME": "/h"}, Path("/h/.cache/tilelang_nb")),
         ({"TILELANG_NB_CACHE_DIR": ""}, None),
     ],
 )
