@@ -214,6 +214,26 @@ def make(n):
     assert filled["line"] == 4
 
 
+def test_a_viewer_that_asks_for_device_code_gets_the_report_with_it(kernel: Any) -> None:
+    kernel.run(cell())
+    kernel.run("view = double.inspect()")
+    ask = {"ask": "stage", "kernel": "double", "stage": "ptx"}
+    reply = kernel.run(f"view._handle_custom_msg({ask}, [])")
+    assert reply.status == "ok", reply.error
+    (_, change), *_ = reply.changed
+    states = {stage["name"]: stage["state"] for stage in trace(change)["kernels"][0]["stages"]}
+    there = kernel.run("next(s for s in double.stages if s.name == 'ptx').ready").value == "True"
+    assert states["ptx"] == ("landmark" if there else "on_demand")
+    for wrong in (
+        {"ask": "stage", "kernel": "no", "stage": "ptx"},
+        {"ask": "stage", "kernel": "double", "stage": "no"},
+    ):
+        assert kernel.run(f"view._handle_custom_msg({wrong}, [])").status == "ok"
+    for strange in ("None", "'text'", "{'ask': 'other'}"):
+        reply = kernel.run(f"view._handle_custom_msg({strange}, [])")
+        assert (reply.status, reply.changed) == ("ok", [])
+
+
 # -- inspect and freeze
 
 

@@ -90,6 +90,27 @@ def test_the_reports_agree_on_the_facts(compilation, kernel):
         assert "528 bytes" in report
 
 
+def test_every_stage_up_to_cuda_is_in_the_json_and_the_rest_when_it_was_compiled():
+    text = CELL.replace("weight", "factor")  # a program that no other test compiles
+    compilation = tilelang_nb.compile_cell(text, {"T": tilelang_nb.language})
+
+    def states():
+        (data,) = json.loads(compilation.to_json())["kernels"]
+        return {stage["name"]: stage for stage in data["stages"]}
+
+    before = states()
+    assert "text" in before["cuda"] and before["cuda"]["state"] == "landmark"
+    assert {"flatten-buffers", "lower-intrinsics"} <= {name for name, one in before.items() if one["group"] == "tir"}
+    assert before["ptx"]["state"] == "on_demand" and "text" not in before["ptx"]
+    assert any(first for first, _, (line, *_), *_ in before["cuda"]["lines"] if line == 17)
+    compiled = next(stage for stage in compilation.kernels["blur"].stages if stage.name == "ptx")
+    text = compiled.text  # where there is no compiler it says why
+    if compiled.ready:
+        after = states()
+        assert after["ptx"]["text"] == text and after["ptx"]["state"] == "landmark"
+        assert "registers" in compilation.to_json()
+
+
 def test_a_refused_cell_is_reported_in_all_forms():
     text = CELL.replace("T.clear(row)", "a = b = row[0]")
     refused = tilelang_nb.compile_cell(text, {"T": tilelang_nb.language}, filename="In[6]")

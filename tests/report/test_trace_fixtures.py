@@ -44,6 +44,7 @@ def stages(trace: dict[str, Any]) -> list[dict[str, Any]]:
 def test_every_line_of_a_stage_has_its_origin_or_the_reason_why_not(trace: dict[str, Any]) -> None:
     for stage in stages(trace):
         if "text" not in stage:
+            assert stage["state"] in ("failed", "not_reached", "on_demand") or "same_as" in stage
             continue
         text = stage["text"].split("\n")
         linked = [line for first, many, *_ in stage["lines"] for line in range(first, first + many)]

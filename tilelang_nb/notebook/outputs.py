@@ -50,13 +50,14 @@ class Outputs:
         all.  diagnostics: does the static copy repeat what was said of the cell, or do they stand there already?
         """
         from ..report.json import to_data
-        from .widget import KernelView
+        from .widget import KernelView, with_stage
 
-        data = to_data(subject, replace(run, previous=self._last.get(cell)), stages)
+        run = replace(run, previous=self._last.get(cell))
+        data = to_data(subject, run, stages)
         asked = {"show": stages, "diagnostics": diagnostics, "launches": False}
         mark = f"tilelang-nb-static {mark_of(run.ident)}"
         static = provided("html")(subject, compact=True, mark=mark, **asked)
-        view = KernelView(data)
+        view = KernelView(data, more=lambda kernel, stage: with_stage(subject, run, kernel, stage, stages))
         display(Shown(provided("text")(subject, **asked), html=static), display_id=f"{run.ident}-static")
         display(view, display_id=run.ident)
         self._keep(cell, Output(run.ident, subject, view, diagnostics), data)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import zlib
+from collections.abc import Callable
 from typing import Any
 
 import anywidget
@@ -33,7 +34,8 @@ class Asset(anywidget.AnyWidget):
 class KernelView(anywidget.AnyWidget):
     """Shows the report of a Compilation or a Kernel.
 
-    trace: the JSON report, compressed.  ident: its static copy has the class `tnb-` and this.  static: HTML for pages
+    more: makes the report with the text of a stage of a kernel that is compiled only then.  trace: the JSON report,
+    compressed.  ident: its static copy has the class `tnb-` and this.  static: HTML for pages
     that show no widgets; "" where a static copy stands beside it.
     """
 
@@ -42,9 +44,21 @@ class KernelView(anywidget.AnyWidget):
     trace = traitlets.Bytes().tag(sync=True)
     ident = traitlets.Unicode().tag(sync=True)
 
-    def __init__(self, data: dict[str, Any], static: str = ""):
-        self.static = static
+    def __init__(
+        self, data: dict[str, Any], static: str = "", more: Callable[[str, str], dict[str, Any]] | None = None
+    ):
+        self.static, self.more = static, more
         super().__init__(asset=asset(), trace=packed(data), ident=data["ident"], layout=_layout())
+        self.on_msg(self._asked)
+
+    def _asked(self, _: Any, content: Any, buffers: Any) -> None:
+        """A message of the viewer: `{ask: "stage", kernel, stage}` wants the text of device code."""
+        if self.more is None or not isinstance(content, dict) or content.get("ask") != "stage":
+            return
+        try:
+            self.show(self.more(str(content.get("kernel")), str(content.get("stage"))))
+        except Exception as error:  # a message has no cell under which a traceback could stand
+            self.send({"failed": f"{type(error).__name__}: {error}"})
 
     def show(self, data: dict[str, Any]) -> None:
         """Show another report instead; of several in a row the last one stays."""
@@ -88,7 +102,18 @@ def _layout() -> Layout:
 def inspector(subject: Any) -> KernelView:
     """`k.inspect()`: the view of a kernel, with its static form for pages that show no widgets."""
     run = CellRun(new_ident())
-    return KernelView(to_data(subject, run), provided("html")(subject, compact=True, mark=mark_of(run.ident)))
+    static = provided("html")(subject, compact=True, mark=mark_of(run.ident))
+    return KernelView(to_data(subject, run), static, lambda kernel, stage: with_stage(subject, run, kernel, stage))
+
+
+def with_stage(subject: Any, run: CellRun, kernel: str, stage: str, show: tuple[str, ...] = ()) -> dict[str, Any]:
+    """The report of a Compilation or Kernel after the text of a stage of one of its kernels was made.
+
+    show: the stages that are shown of it; all if empty.
+    """
+    kernels = subject.kernels if hasattr(subject, "kernels") else {subject.name: subject}
+    _ = next(known for known in kernels[kernel].stages if known.name == stage).text
+    return to_data(subject, run, show)
 
 
 register("widget", inspector)

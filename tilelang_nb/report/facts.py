@@ -141,7 +141,38 @@ def facts(kernel: Any) -> tuple[Fact, ...]:
     for space in program.workspaces:
         found.append(Fact(f"workspace {space.name}", f"{space.dtype} ({_extents(space.shape)})"))
     found.append(Fact("compiled in", f"{sum(stage.milliseconds for stage in kernel.stages):.1f} ms"))
-    return (*found, *_executed(kernel))
+    return (*found, *_resources(kernel), *_executed(kernel))
+
+
+REGISTERS_OF_A_THREAD = 255
+
+
+def _resources(kernel: Any) -> Iterable[Fact]:
+    """What the machine code takes of a multiprocessor; nothing as long as nobody has compiled it."""
+    device = getattr(kernel.build(), "device", None)
+    if device is None or not device.has("sass"):
+        return
+    try:
+        all_launches = tuple(kernel.resources)
+    except Exception:  # there is no compiler, or it refused the text: `ptx` says why
+        return
+    for one in all_launches:
+        at = f" of {one.name}" if len(all_launches) > 1 else ""
+        figures = dict(one)
+        registers, spills = figures["registers"], [figures["spill_stores"], figures["spill_loads"]]
+        if registers.value is not None:
+            used, most = int(registers.value), REGISTERS_OF_A_THREAD
+            detail = f"of {most} that a thread can have"
+            yield Fact(f"registers{at}", f"{used}", detail, registers.origin, "a thread", used=used, limit=most)
+        if all(figure.value is not None for figure in spills):
+            stores, loads = (int(figure.value) for figure in spills)
+            local = figures["local_bytes"]
+            detail = f"{stores} stored, {loads} loaded" + (f"; {local} bytes of local memory" if local.value else "")
+            yield Fact(f"spills{at}", f"{stores + loads}", detail, spills[0].origin, "bytes", ok=stores + loads == 0)
+        if figures["occupancy"].value is not None:
+            share, blocks = float(figures["occupancy"].value), figures["blocks"]
+            detail = f"{blocks} block{'s' if blocks.value != 1 else ''} a multiprocessor; limited by {one.limit}"
+            yield Fact(f"occupancy{at}", f"{100 * share:.0f} %", detail, figures["occupancy"].origin)
 
 
 def counted(kernel: Any) -> Iterable[Fact]:

@@ -17,11 +17,11 @@ from weakref import WeakKeyDictionary
 from ..source.text import Text
 from .diagnostic_json import diagnostic, place, string
 from .expansion_json import unroll
-from .facts import Fact, counted, facts, launch_shapes, lowered
+from .facts import Fact, counted, facts, launch_shapes, lowered, ready_stages
 from .stage_json import allocations, chosen_of, stages
 
-# What is shown first, by what there is: what runs on the device, else the program of one thread.
-SHOWN_FIRST = ("cuda", "thread", "tile")
+# What is shown first, by what there is: what the device runs, which for the simulated one is the program of a thread.
+SHOWN_FIRST = {"cuda": ("cuda", "thread", "tile"), "sim": ("thread", "tile")}
 
 
 def kernel(one: Any, name: str, subject: Any, show: Sequence[str] = ()) -> dict[str, Any]:
@@ -30,7 +30,7 @@ def kernel(one: Any, name: str, subject: Any, show: Sequence[str] = ()) -> dict[
     subject: the compilation that it is shown with, or itself.  show: the stages to give; all if empty.
     """
     program = lowered(one)
-    every, expansion = _unchanging(one)
+    every, expansion = _unchanging(one, tuple(show))
     shown = chosen_of(every, show) if show else every
     reached = {stage["name"] for stage in shown if "text" in stage or "same_as" in stage}
     lines = allocations(one)
@@ -50,7 +50,7 @@ def kernel(one: Any, name: str, subject: Any, show: Sequence[str] = ()) -> dict[
             for parameter in one.parameters
         ],
         "stages": shown,
-        "default": next((stage for stage in (*show, *SHOWN_FIRST) if stage in reached), "source"),
+        "default": next((stage for stage in (*show, *SHOWN_FIRST[one.target.kind]) if stage in reached), "source"),
         "unroll": expansion,
         "launches": [
             {"name": shape.name, "grid": list(shape.grid), "block": list(shape.block)} for shape in launch_shapes(one)
@@ -73,18 +73,21 @@ def kernel(one: Any, name: str, subject: Any, show: Sequence[str] = ()) -> dict[
     return data
 
 
-# The stages and the expansion of builds, which are shared by the runs of an unchanged cell.
-_known: WeakKeyDictionary[Any, tuple[list[dict[str, Any]], dict[str, Any] | None]] = WeakKeyDictionary()
+Unchanging = tuple[list[dict[str, Any]], "dict[str, Any] | None"]
+# The stages and the expansion of builds, which the runs of an unchanged cell share, by the stages that have texts.
+_known: WeakKeyDictionary[Any, dict[tuple[str, ...], Unchanging]] = WeakKeyDictionary()
 
 
-def _unchanging(one: Any) -> tuple[list[dict[str, Any]], dict[str, Any] | None]:
+def _unchanging(one: Any, show: tuple[str, ...]) -> Unchanging:
     """The stages and the record of expansion; nobody changes them once they are made."""
     build = one.build()
     if build is None or not one.ok:
-        return stages(one), unroll(one.unroll, one.text) if one.program is not None else None
-    if build not in _known:
-        _known[build] = stages(one), unroll(one.unroll, one.text)
-    return _known[build]
+        return stages(one, show), unroll(one.unroll, one.text) if one.program is not None else None
+    ready = tuple(stage.name for stage in ready_stages(one, show))
+    known = _known.setdefault(build, {})
+    if ready not in known:
+        known[ready] = stages(one, show), unroll(one.unroll, one.text)
+    return known[ready]
 
 
 def fact(known: Fact) -> dict[str, Any]:

@@ -2,7 +2,8 @@
 
 stage       {name, group, language, reason, state, landmark, why?, milliseconds, changed, plus, minus,
              text | same_as, lines, gaps, statements}
-state       "landmark", "changed", "same", "failed" (with `why`) or "not_reached"; the last two may have no text
+state       "landmark", "changed", "same", "failed" (with `why`), "not_reached" or "on_demand" (device code that has to
+            be compiled first); the last three may have no text
 lines       [[first, count, [origin, further ...], [kind of each further one]?]]: lines of the text and the lines
             of the cell they come from.  kinds: "call" of the macro they are in, innermost first; "statement", a
             further line of the same statement; "definition" of a buffer that they use
@@ -45,12 +46,13 @@ def _group(name: str, after_thread: bool = False) -> str | None:
     return "tir" if after_thread else "lowering"
 
 
-def stages(one: Any) -> list[dict[str, Any]]:
+def stages(one: Any, show: Sequence[str] = ()) -> list[dict[str, Any]]:
     """The stages in order, also those that a kernel with errors did not reach.
 
-    The text of a stage that is equal to an earlier one is given by the name of that.
+    The text of a stage that is equal to an earlier one is given by the name of that.  show: stages whose text is made
+    if it is not there.
     """
-    shown = list(ready_stages(one))
+    shown = list(ready_stages(one, show))
     origins = _Origins(one)
     seen: dict[str, str] = {}
     result: list[dict[str, Any]] = []
@@ -61,7 +63,7 @@ def stages(one: Any) -> list[dict[str, Any]]:
             "group": _group(stage.name, any(known["name"] == "thread" for known in result)),
             "language": LANGUAGES.get(stage.name, "tir"),
             "reason": string(stage.reason),
-            "state": "landmark" if stage.name == "source" else "changed" if _marked(stage, change) else "same",
+            "state": "landmark" if stage.name in LANGUAGES else "changed" if _marked(stage, change) else "same",
             "landmark": stage.name in LANDMARKS,
             "milliseconds": round(float(stage.milliseconds), 3),
             "changed": bool(stage.changed),
@@ -75,9 +77,34 @@ def stages(one: Any) -> list[dict[str, Any]]:
             seen[text] = stage.name
             entry["text"] = string(text)
             entry |= origins.of(stage, text, before)
-            before.append((stage.name, frozenset(line.strip() for line in text.split("\n"))))
+            if stage.name != "source":
+                before.append((stage.name, frozenset(line.strip() for line in text.split("\n"))))
         result.append(entry)
-    return [*result, *_unreached(one, result)]
+    there = {entry["name"] for entry in result}
+    later = [stage for stage in one.stages if stage.name not in there]
+    return [*result, *map(_on_demand, later), *_unreached(one, result)]
+
+
+def _on_demand(stage: Any) -> dict[str, Any]:
+    """A stage whose text runs the CUDA compiler."""
+    named = {"name": stage.name, "group": None, "reason": string(stage.reason)}
+    return _without_text(named, {"state": "on_demand", "why": "compiled when asked for"})
+
+
+def _without_text(named: dict[str, Any], state: dict[str, str]) -> dict[str, Any]:
+    return {
+        **named,
+        "language": LANGUAGES.get(named["name"], "tir"),
+        **state,
+        "landmark": named["name"] in LANDMARKS,
+        "milliseconds": None,
+        "changed": False,
+        "plus": 0,
+        "minus": 0,
+        "lines": [],
+        "gaps": [],
+        "statements": [],
+    }
 
 
 def chosen_of(entries: Sequence[dict[str, Any]], names: Sequence[str]) -> list[dict[str, Any]]:
@@ -122,21 +149,7 @@ def _unreached(one: Any, reached: list[dict[str, Any]]) -> list[dict[str, Any]]:
             entry |= {"state": "failed", "why": why}
     for stage in left:
         state = {"state": "failed", "why": why} if stage["name"] == failed else {"state": "not_reached"}
-        result.append(
-            {
-                **stage,
-                "language": "tir",
-                **state,
-                "landmark": stage["name"] in LANDMARKS,
-                "milliseconds": None,
-                "changed": False,
-                "plus": 0,
-                "minus": 0,
-                "lines": [],
-                "gaps": [],
-                "statements": [],
-            }
-        )
+        result.append(_without_text(stage, state))
     return result
 
 
@@ -206,9 +219,10 @@ class _Origins:
         statements = self._statements(stage)
         files = stage_files(stage.module) if self.foreign and stage.module is not None else ()
         origins = list(self._lines(stage, text, statements, files))
+        first_linked = next((at for at, origin in enumerate(origins) if origin[0]), len(origins))
         gaps = [
-            "" if origin[0] or not line.strip() else self._reason(stage, line.strip(), before)
-            for line, origin in zip(text.split("\n"), origins)
+            "" if origin[0] or not line.strip() else self._reason(stage, line.strip(), at < first_linked, before)
+            for at, (line, origin) in enumerate(zip(text.split("\n"), origins))
         ]
         return {
             "lines": [
@@ -246,14 +260,16 @@ class _Origins:
             yield (*own, *further), ((*["statement"] * (len(own) - 1), *kinds) if own else ())
 
     @staticmethod
-    def _reason(stage: Any, line: str, before: Sequence[tuple[str, frozenset[str]]]) -> str:
-        """Why a line comes from no line of the cell."""
-        if line in ("{", "}", "};", ")", "else:", "} else {", "else {"):
-            return "structure"
-        if line.startswith(("#include", "#define", "#pragma", "typedef ", "using ", "//", "#")):
-            return "prelude and comments"
-        if line.startswith(".") or line.endswith(":"):
+    def _reason(stage: Any, line: str, ahead: bool, before: Sequence[tuple[str, frozenset[str]]]) -> str:
+        """Why a line comes from no line of the cell.  ahead: no line before it does."""
+        if stage.name == "cuda" and ahead:
+            return "prelude"
+        if stage.name in ("ptx", "sass") and (ahead or line.startswith((".", "//")) or line.endswith(":")):
             return "directives and labels"
+        if line in ("{", "}", "};", "else:", "} else {", "else {") or line.startswith("#pragma"):
+            return "structure"
+        if ahead and (line.startswith(("@T.", "def ", "T.func_attr")) or line == "):" or line.endswith(",")):
+            return "declaration of the kernel"
         return next((f"made by {name}" for name, lines in before if line in lines), f"made by {stage.name}")
 
 
