@@ -33,7 +33,7 @@ ATOL = {
     "float8_e4m3fn": 1e-3,
     "float8_e5m2": 1e-3,
 }
-SIMULATED = {"TL401", "TL402", "TL403", "TL404", "TL405"}
+SIMULATED = {"TL401", "TL402", "TL403", "TL404", "TL405", "TL406"}
 INTERNALS = re.compile(r"Traceback \(most recent call last\)|__tb\.|<locals>")
 
 

@@ -67,6 +67,7 @@ class RandomKernel:
 
     def expression(self) -> str:
         p, q, r = self.operand(), self.operand(), self.operand()
+        zero = self.pick("n", "m", "a[1]", "out[0]")
         return self.pick(
             p,
             f"({p} + {q}) % 31",
@@ -99,6 +100,7 @@ class RandomKernel:
             f"climb(clip({p}, {q}) % 9, 1)",
             f"[v - {p} for v in (1, 4) if v > 1][0]",
             f"sum(v * w for v in ({p}, 2) for w in (1, {q})) % 27",
+            *([f"({p} // {zero}) % 29", f"{p} % {zero}"] if self.random.random() < 0.3 else []),
         )
 
     def condition(self) -> str:

@@ -32,6 +32,13 @@ def clean(func: Any, arguments: dict[str, Any], **options: Any) -> dict[str, Any
     return results
 
 
+def computed(func: Any, arguments: dict[str, Any], **options: Any) -> dict[str, Any]:
+    """As `clean`, for a program that may divide by 0 or shift too far: the simulated device fixes what comes of it."""
+    results, report = run(func, arguments, **options)
+    assert all(finding.code == "TL406" for finding in report.findings), [str(f) for f in report.findings]
+    return results
+
+
 def found(func: Any, arguments: dict[str, Any], **options: Any) -> list[tuple[str, int | None, tuple[int, ...]]]:
     """(code, line, lines of the notes) of every finding."""
     mine = {name: a.copy() if isinstance(a, np.ndarray) else a for name, a in arguments.items()}

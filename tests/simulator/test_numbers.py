@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from simulator.nodes import *
-from simulator.running import clean
+from simulator.running import computed
 
 FLOATS = ("float16", "float32", "float64", "bfloat16", "float8_e4m3fn", "float8_e5m2")
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
@@ -34,7 +34,7 @@ def elementwise(function, result: str, *arrays: np.ndarray, names=("a", "b", "c"
     out = buffer("out", (size,), result)
     func = launch([*inputs, out], lambda t, b: [store(out, function(*[load(x, t) for x in inputs]), t)], threads=size)
     arguments = dict(zip(names, arrays))
-    return clean(func, arguments | {"out": np.zeros(size, numpy_type(result))})["out"]
+    return computed(func, arguments | {"out": np.zeros(size, numpy_type(result))})["out"]
 
 
 def uniform(expression, result: str, **numbers):
@@ -43,7 +43,7 @@ def uniform(expression, result: str, **numbers):
     out = buffer("out", (1,), result)
     func = launch([*variables.values(), out], lambda t, b: [store(out, expression(**variables), 0)], threads=1)
     arguments = {name: value for name, (_, value) in numbers.items()}
-    return clean(func, arguments | {"out": np.zeros(1, numpy_type(result))})["out"][0]
+    return computed(func, arguments | {"out": np.zeros(1, numpy_type(result))})["out"][0]
 
 
 def uniformly(function, result: str, *arrays: np.ndarray) -> np.ndarray:
@@ -56,7 +56,7 @@ def uniformly(function, result: str, *arrays: np.ndarray) -> np.ndarray:
         return [store(out, function(*[load(x, i32(k)) for x in inputs]), i32(k)) for k in range(size)]
 
     arguments = dict(zip("abc", arrays))
-    return clean(launch([*inputs, out], body, threads=1), arguments | {"out": np.zeros(size, numpy_type(result))})[
+    return computed(launch([*inputs, out], body, threads=1), arguments | {"out": np.zeros(size, numpy_type(result))})[
         "out"
     ]
 
@@ -314,4 +314,4 @@ def test_infinite_and_huge_constants():
     func = launch(
         [out], lambda t, b: [store(out, tir.const(v, "float32"), i) for i, v in enumerate(numbers)], threads=1
     )
-    assert clean(func, {"out": np.zeros(3, np.float32)})["out"].tolist() == numbers
+    assert computed(func, {"out": np.zeros(3, np.float32)})["out"].tolist() == numbers

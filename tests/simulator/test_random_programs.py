@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from simulator import scalar
 from simulator.nodes import *
-from simulator.running import clean
+from simulator.running import computed
 
 T, B, SLOTS = 8, 3, 4
 X, F = buffer("X", (B * T, SLOTS), "int32"), buffer("F", (B * T, SLOTS), "float32")
@@ -189,6 +189,6 @@ def test_random_programs(seed):
     }
     wanted = {name: a.copy() if isinstance(a, np.ndarray) else a for name, a in arguments.items()}
     scalar.run(func, wanted)
-    got = clean(func, arguments)
+    got = computed(func, arguments)
     assert (got["Y"] == wanted["Y"]).all()
     np.testing.assert_array_equal(got["G"], wanted["G"])

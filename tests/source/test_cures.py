@@ -66,6 +66,7 @@ WITHOUT = {
     "TL403": "what the memory should hold is not in the text",
     "TL404": "the data is wrong, or the assertion",
     "TL405": "which threads should wait is not in the text",
+    "TL406": "what should be computed instead is not in the text",
     "TL900": "a fault of the compiler",
 }
 

@@ -340,7 +340,7 @@ class Kernel:
 
     @property
     def findings(self) -> tuple[Diagnostic, ...]:
-        """What the simulated device found in the last launch (TL401 to TL405)."""
+        """What the simulated device found in the last launch (TL401 to TL406)."""
         return self._outcome.findings
 
     @property

@@ -8,6 +8,7 @@ from typing import Any
 from ..source import catalogue as say
 from ..source.diagnostic import Diagnostic, Message, Note
 from ..source.text import Span
+from ..source.wording import with_article
 from .translation.values import Site
 
 Place = tuple[tuple[int, int, int], tuple[int, int, int]]  # block, thread
@@ -134,6 +135,21 @@ class Findings:
             return say.SimulatedUninitialisedRead(problem=problem, remedy=remedy), ()
 
         self._add(("TL403", here), count, here, make)
+
+    # ---- TL406 ----
+    def undefined(self, site: int, where: Place, operand: int, count: int) -> None:
+        here = self.sites[site]
+
+        def make() -> tuple[Message, tuple[Note, ...]]:
+            problem = f"{_threads(where)} divides by 0"
+            remedy = "test the divisor first: `x // d if d != 0 else 0`"
+            if here.kind.startswith("shift"):
+                dtype = here.kind.rpartition(" ")[2]
+                problem = f"{_threads(where)} shifts {with_article(f'{dtype} value')} by {operand} bits"
+                remedy = "test the number of bits first, or cast to a wider type"
+            return say.SimulatedUndefinedArithmetic(problem=problem, remedy=remedy), ()
+
+        self._add(("TL406", here), count, here, make)
 
     # ---- TL404, TL405 ----
     def assertion(self, site: int, where: Place, message: str, count: int) -> None:

@@ -55,7 +55,7 @@ class Counters:
 
 @dataclass(frozen=True)
 class Report:
-    """findings: TL401 to TL405, grouped and sorted by line.  printed: what the kernel printed, in order."""
+    """findings: TL401 to TL406, grouped and sorted by line.  printed: what the kernel printed, in order."""
 
     findings: tuple[Diagnostic, ...]
     counters: Counters

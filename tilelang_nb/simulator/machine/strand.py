@@ -16,12 +16,15 @@ from .matrices import MatrixInstructions
 from .memory import MemoryAccess
 from .messages import Messages
 from .registers import Registers
+from .undefined import UndefinedArithmetic
 from .warps import Warps
 
 Mask = Any
 
 
-class Strand(Registers, MemoryAccess, Warps, MatrixInstructions, AsynchronousCopies, Barriers, Messages):
+class Strand(
+    Registers, MemoryAccess, Warps, MatrixInstructions, AsynchronousCopies, Barriers, Messages, UndefinedArithmetic
+):
     """block_ids: linear numbers of the blocks.  threads: linear numbers inside a block, ascending and contiguous."""
 
     def __init__(self, machine: Any, block_ids: np.ndarray, threads: np.ndarray):

@@ -195,8 +195,15 @@ class Expressions(Writer):
         return self._division("truncating_modulo", node, self.expression(node.a))
 
     def _division(self, function: str, node: Any, a: Value) -> Value:
-        b = self.expression(node.b)
-        return self.integer(f"{function}({a.text}, {b.text})", dtype_of(node), None, None, a, b)
+        b, dtype = self.expression(node.b), dtype_of(node)
+        if not self.checks or b.low is not None and b.low > 0 or b.high is not None and b.high < 0:
+            return self.integer(f"{function}({a.text}, {b.text})", dtype, None, None, a, b)
+        return self._checked(f"S.divided({function}, {a.text}, {b.text}", "division", dtype, a, b)
+
+    def _checked(self, call: str, kind: str, dtype: str, a: Value, b: Value) -> Value:
+        """Arithmetic that some operands leave undefined: it stays where it stands, since lanes at work are checked."""
+        here = Value("", dtype, depth=self.depth, pure=False)
+        return self.integer(f"{call}, {self.mask}, {self.site(kind)})", dtype, None, None, a, b, here)
 
     # ---- bits ----
     def _bitwise(self, node: Any, operator: str) -> Value:
@@ -238,6 +245,9 @@ class Expressions(Writer):
                 assert b.low is not None
                 low, high = (a.low << b.low, a.high << b.low) if operator == "<<" else (a.low >> b.low, a.high >> b.low)
             return self.integer(f"({a.text} {operator} {b.text})", dtype, low, high, a, b)
+        if self.checks:
+            call = f"S.shifted({function}, {a.text}, {b.text}, {NUMPY[dtype]}"
+            return self._checked(call, f"shift of {dtype}", dtype, a, b)
         return self.integer(f"{function}({a.text}, {b.text}, {NUMPY[dtype]})", dtype, None, None, a, b)
 
     def expression_LShift(self, node: Any) -> Value:

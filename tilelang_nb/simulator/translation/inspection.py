@@ -9,7 +9,7 @@ import tvm_ffi
 from tvm import tirx as tir
 from tvm.ir.prim import expr as pe
 
-from .values import Unsupported
+from .values import Unsupported, dtype_of, is_integer
 
 # Calls at which a thread may have to wait for other threads: a divergent `if` around one runs its branches side by
 # side.
@@ -22,6 +22,9 @@ BLOCKING = frozenset(
         "tirx.ptx.barrier_sync_count",
     }
 )
+# Arithmetic that some right operands leave undefined: by their node classes and by their calls.
+PARTIAL = (pe.FloorDiv, pe.FloorMod, pe.Div, pe.Mod, pe.LShift, pe.RShift)
+SHIFTS = ("tirx.shift_left", "tirx.shift_right")
 _JUMPS = ("tirx.break_loop", "tirx.continue_loop")
 
 
@@ -89,15 +92,24 @@ def uses(node: Any, variable: Any) -> bool:
 
 
 def reads_memory(expression: Any) -> bool:
-    """True if evaluating the expression does more than arithmetic: a load, or a call that may have an effect."""
+    """True if evaluating the expression does more than arithmetic that any operands have: a load, a call that may have
+    an effect, or a division or shift that is undefined for some operands.
+    """
     found: list[Any] = []
 
     def look(node: Any) -> None:
-        if isinstance(node, tvm.ir.TensorLoad) or (isinstance(node, tvm.ir.Call) and extern_name(node)):
+        loads = isinstance(node, tvm.ir.TensorLoad) or isinstance(node, tvm.ir.Call) and extern_name(node)
+        if loads or _is_partial(node):
             found.append(node)
 
     tvm_ffi.structural_walk(expression, look)
     return bool(found)
+
+
+def _is_partial(node: Any) -> bool:
+    if call_name(node) in SHIFTS:
+        return constant(node.args[1]) is None
+    return isinstance(node, PARTIAL) and constant(node.b) is None and is_integer(dtype_of(node))
 
 
 def same_indices(a: Any, b: Any) -> bool:

@@ -15,6 +15,7 @@ __all__ = [
     "SimulatedUninitialisedRead",
     "DeviceAssertFailed",
     "SimulatedDeadlock",
+    "SimulatedUndefinedArithmetic",
     "InternalError",
 ]
 
@@ -114,6 +115,19 @@ class SimulatedDeadlock(Message):
     code, slug = "TL405", "simulated-deadlock"
     text = "{problem}"
     label = "this wait never ends"
+    advice = "{remedy}"
+
+    problem: str
+    remedy: str
+
+
+@dataclass(frozen=True)
+class SimulatedUndefinedArithmetic(Message):
+    """A division of integers by 0, or a shift by a number of bits that the type does not have."""
+
+    code, slug = "TL406", "simulated-undefined-arithmetic"
+    text = "{problem}"
+    label = "no result is defined for this on a device"
     advice = "{remedy}"
 
     problem: str
