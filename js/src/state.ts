@@ -4,7 +4,7 @@ import type { Kid } from "./dom";
 import type { Differ } from "./differ";
 import type { Site } from "./expansion";
 import type { Origin } from "./listing";
-import type { Search } from "./search";
+import { Search } from "./search";
 import type { Kernel, Stage, Trace } from "./trace";
 
 export const VIEWS = ["stage", "diff", "unroll", "problems", "run"] as const;
@@ -30,6 +30,8 @@ export interface State {
   readonly problem: number;
   readonly site: Site | null;
   readonly path: readonly number[];
+  /** Name of the stage that the kernel process was asked to compile and has not sent yet. */
+  readonly asked: string | null;
 }
 
 export interface Shell {
@@ -39,6 +41,8 @@ export interface Shell {
   /** Puts text into a new cell below; null where there is no notebook. */
   readonly insert: ((text: string) => Promise<boolean>) | null;
   set(patch: Partial<State>): void;
+  /** Asks for a stage that is compiled on demand; null where nobody can be asked. */
+  readonly request: ((stage: Stage) => void) | null;
   /** Speaks to screen readers. */
   say(text: string): void;
   /** Writes into the foot. */
@@ -108,4 +112,31 @@ export function inTimeline(state: State): { items: (Stage | { group: string; sta
     items.push(stage);
   }
   return { items, hidden };
+}
+
+/** What is shown first; of the same run, or of another run of the cell, what was shown before as far as it is still there. */
+export function firstState(trace: Trace, before: State | null, isSameRun: boolean): State {
+  const kernel = trace.kernels.find((one) => one.name === before?.kernel.name) ?? trace.kernels[0];
+  const named = (name: string | null | undefined): Stage | undefined => kernel.stages.find((stage) => stage.name === name && stage.listing);
+  const asked = named(before?.asked);
+  const kept = isSameRun ? before : null;
+  const usual = trace.problems.length ? "problems" : (before?.view ?? "stage");
+  const view = asked && (kept?.view === "problems" || kept?.view === "run") ? "stage" : (kept?.view ?? usual);
+  return {
+    kernel,
+    view,
+    stage: asked ?? named(before?.stage.name) ?? kernel.initial,
+    base: before?.base ?? null,
+    mode: before?.mode ?? "unified",
+    pins: kept?.pins ?? Array<null>(PINS).fill(null),
+    search: new Search(kept?.search.query ?? ""),
+    filter: kept?.filter ?? "",
+    showsSame: before?.showsSame ?? false,
+    openGroups: before?.openGroups ?? new Set(),
+    isTall: before?.isTall ?? false,
+    problem: kept?.problem ?? 0,
+    site: kernel.sites.find((site) => site.id === kept?.site?.id) ?? null,
+    path: kept?.path ?? [],
+    asked: asked ? null : (kept?.asked ?? null),
+  };
 }

@@ -1,15 +1,17 @@
 // The bundle's entry, and the only file that knows of notebooks. In one, a small loader imports the bundle and calls render() for every
 // cell; a plain page calls mount().
 
+import { faultNote } from "./fault";
+import { mount, type Mounted } from "./view";
 import { unpacked } from "./wire";
-import { faultNote, mount, type Mounted } from "./view";
 
 export { mount };
 
 interface Model {
   get(name: string): unknown;
-  on(event: string, listener: () => void): void;
-  off(event: string, listener: () => void): void;
+  on(event: string, listener: (content: unknown) => void): void;
+  off(event: string, listener: (content: unknown) => void): void;
+  send?(content: object): void;
   readonly widget_manager?: { readonly context?: { readonly model?: NotebookModel } };
 }
 
@@ -38,17 +40,24 @@ async function render({ model, el, signal }: Context): Promise<() => void> {
       const trace = await unpacked(model.get("trace") as BufferSource);
       if (isStale()) return;
       if (view) view.update(trace);
-      else view = mount(el, trace, { leave, ...(notebook ? { insertCell: (text: string) => insertBelow(notebook, model, el, text) } : {}) });
+      else view = mount(el, trace, { leave, ...(notebook ? { insertCell: (text: string) => insertBelow(notebook, model, el, text) } : {}), ...(model.send ? { requestStage } : {}) });
     } catch (fault) {
       if (!isStale()) el.replaceChildren(faultNote(fault));
     }
   };
+  const requestStage = (kernel: string, stage: string): void => model.send!({ ask: "stage", kernel, stage });
   const changed = (): void => void show();
+  const answered = (content: unknown): void => {
+    const failed = (content as { failed?: unknown } | null)?.failed;
+    if (typeof failed === "string") view?.note(failed);
+  };
   model.on("change:trace", changed);
+  model.on("msg:custom", answered);
   await show();
   return () => {
     closed = true;
     model.off("change:trace", changed);
+    model.off("msg:custom", answered);
     view?.destroy();
   };
 }

@@ -6,7 +6,7 @@ export const VERSION = 1;
 
 export type Language = "python" | "tir" | "cuda" | "ptx" | "sass";
 export type Severity = "error" | "warning" | "note";
-export type StageState = "landmark" | "changed" | "same" | "failed" | "not_reached";
+export type StageState = "landmark" | "changed" | "same" | "failed" | "not_reached" | "on_demand";
 /** line, column, end line, end column */
 export type WireSpan = readonly [number, number, number, number];
 /** What a further source line of an IR line is: where the macro was called, the buffer defined, its layout decided, the statement goes on. */

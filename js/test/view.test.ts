@@ -230,3 +230,44 @@ describe("problems", () => {
     expect(root.querySelector('[data-tnb="copy-patched"]')).not.toBeNull();
   });
 });
+
+describe("a stage that is compiled on demand", () => {
+  const stages = [{ name: "tile", text: "x" }, { name: "ptx", language: "ptx" as const, state: "on_demand" as const, landmark: true }];
+  test("is asked for once, and shown when its text arrives, with the pins as they were", () => {
+    const asked: string[] = [];
+    const root = show(made(stages, { ident: "a" }), { requestStage: (kernel: string, stage: string) => asked.push(`${kernel} ${stage}`) });
+    click(root, '[data-tnb="source"] [data-line="4"]');
+    click(root, '[data-tnb="chip"][data-name="ptx"]');
+    click(root, '[data-tnb="chip"][data-name="ptx"]');
+    expect(asked).toEqual(["k ptx"]);
+    expect(root.querySelector('[data-name="ptx"]')!.textContent).toContain("compiling");
+    view!.update(made([stages[0], { ...stages[1], state: "changed", text: "mov" }], { ident: "a" }));
+    const after = document.querySelector<HTMLElement>(".tnb")!;
+    expect(after.dataset.stage).toBe("ptx");
+    expect(after.querySelector('[data-tnb="pin"]')!.getAttribute("data-line")).toBe("4");
+  });
+  test("a refusal is said and ends the wait", () => {
+    const root = show(made(stages), { requestStage: () => undefined });
+    click(root, '[data-tnb="chip"][data-name="ptx"]');
+    view!.note("NVRTC is not installed");
+    expect(root.querySelector('[data-tnb="foot"]')!.textContent).toBe("NVRTC is not installed");
+    expect(root.querySelector('[data-name="ptx"]')!.textContent).not.toContain("compiling");
+  });
+  test("where nobody can be asked, its chip is disabled and says why", () => {
+    const chip = show(made(stages)).querySelector('[data-name="ptx"]')!;
+    expect(chip.getAttribute("aria-disabled")).toBe("true");
+    expect(chip.getAttribute("title")).toMatch(/run the cell in a notebook/);
+  });
+});
+
+describe("another trace", () => {
+  test("of another run keeps the view but not the pins", () => {
+    const root = show(made([{ name: "tile", text: "x" }, { name: "thread", text: "y" }], { ident: "a" }));
+    click(root, '[data-tnb="source"] [data-line="4"]');
+    click(root, '[data-tnb="chip"][data-name="tile"]');
+    click(root, '[data-tnb="tab"][data-name="diff"]');
+    view!.update(made([{ name: "tile", text: "x" }, { name: "thread", text: "z" }], { ident: "b" }));
+    const after = document.querySelector<HTMLElement>(".tnb")!;
+    expect([after.dataset.view, after.dataset.stage, after.querySelectorAll('[data-tnb="pin"]').length]).toEqual(["diff", "tile", 0]);
+  });
+});

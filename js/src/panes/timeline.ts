@@ -81,6 +81,7 @@ export class Timeline implements Pane {
       return weight > 0 && h("span", { class: "dot", style: { "--pin": `var(--pin${i})` }, title: `${plural(weight, "line")} of line ${line}` }, weight > 999 ? "999+" : weight);
     });
     const role = state.view === "diff" ? (stage === state.stage ? "B" : stage === baseOf(this.shell) ? "A" : "") : "";
+    const canAsk = stage.state === "on_demand" && this.shell.request !== null;
     return button(
       `chip-${stage.name}`,
       [
@@ -89,21 +90,22 @@ export class Timeline implements Pane {
       ],
       (event) => this.press(stage, event.shiftKey),
       {
-        class: `chip${stage.landmark ? " landmark" : ""}${stage.listing ? "" : " off"}${stage.state === "failed" ? " failed" : ""}`,
+        class: `chip${stage.landmark ? " landmark" : ""}${stage.listing || canAsk ? "" : " off"}${stage.state === "failed" ? " failed" : ""}`,
         role: "tab",
         "data-tnb": "chip",
         "data-name": stage.name,
         "data-state": stage.state,
         "aria-selected": String(isShown),
-        "aria-disabled": stage.listing ? null : "true",
+        "aria-disabled": stage.listing || canAsk ? null : "true",
         tabindex: isFocusable ? 0 : -1,
-        title: `${stage.name}${stage.reason ? `: ${stage.reason}` : ""}${stage.sameAs ? `\nsame text as ${stage.sameAs}` : ""}${stage.milliseconds === null ? "" : `\n${milliseconds(stage.milliseconds)}`}`,
+        title: `${stage.state === "on_demand" && !canAsk ? `run the cell in a notebook: ${stage.name} is compiled when asked for\n` : ""}${stage.name}${stage.reason ? `: ${stage.reason}` : ""}${stage.sameAs ? `\nsame text as ${stage.sameAs}` : ""}${stage.milliseconds === null ? "" : `\n${milliseconds(stage.milliseconds)}`}`,
       },
     );
   }
 
   private counts(stage: Stage, hasDots: boolean): Kid {
     const time = !hasDots && stage.milliseconds ? milliseconds(stage.milliseconds) : null;
+    if (stage.state === "on_demand" && !stage.listing) return stage.name === this.shell.state.asked ? "compiling …" : this.shell.request ? "compile" : "not compiled";
     if (stage.state === "failed") return `✕ ${stage.why ?? "failed"}`;
     if (!stage.listing) return "not reached";
     if (stage.name === "source") return plural(stage.listing.count, "line");
@@ -114,7 +116,10 @@ export class Timeline implements Pane {
 
   private press(stage: Stage, isBase: boolean): void {
     const { state } = this.shell;
-    if (!stage.listing) return;
+    if (!stage.listing) {
+      if (stage.state === "on_demand") this.shell.request?.(stage);
+      return;
+    }
     if (isBase) this.shell.set({ base: stage.name, view: "diff" });
     else this.shell.set({ stage, base: state.base === LAST_RUN ? LAST_RUN : state.base, view: state.view === "problems" || state.view === "run" ? "stage" : state.view });
   }
