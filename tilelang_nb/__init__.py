@@ -69,6 +69,7 @@ announce(
         "prim_func": "tilelang_nb.runtime.standalone",
         "macro": "tilelang_nb.runtime.standalone",
         "jit": "tilelang_nb.tilelang",
+        "refused_call": "tilelang_nb.runtime.errors",
     }
 )
 

@@ -353,3 +353,10 @@ steps(np.zeros(64, np.float32))
     (last,) = reply.updates.values()
     assert first["text/plain"].startswith("simulating steps: 0 %") and "text/html" not in first
     assert last["text/plain"].startswith("simulated steps: done after") and reply.stderr == ""
+
+
+def test_an_operation_in_a_plain_cell_shows_the_diagnostic_and_no_frames(kernel: Any) -> None:
+    kernel.run("%%tilelang --quiet\nimport numpy as np")
+    reply = kernel.run("a = np.ones(4)\nT.copy(a, a)")
+    assert reply.error.startswith("error[TL004]: `T.copy` outside a kernel")
+    assert "In[" in reply.error and "tilelang_nb" not in reply.error and "= help:" in reply.error

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from ..source.syntax_tree import places
 from ..source.text import Span, Text
 
 MARK = "<kernel>"  # co_filename of compiled expressions
@@ -34,6 +35,15 @@ def header_span(text: Text, node: ast.AST) -> Span:
             return Span(span.line, span.column, line, found + 1)
         line, column = line + 1, 0
     return span
+
+
+def narrowed(text: Text, span: Span) -> Span:
+    """Only the header, where a span is that of a whole compound statement."""
+    if span.line == span.end_line:
+        return span
+    at = places(text)
+    whole = (node for node, place in at.spans.items() if place == span and isinstance(node, ast.stmt)) if at else ()
+    return next((header_span(text, node) for node in whole), span)
 
 
 def _header_parts(node: ast.AST) -> Iterator[ast.AST]:

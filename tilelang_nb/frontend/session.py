@@ -28,6 +28,7 @@ from .limits import Limits
 from .locate import MARK, exception_text, frames, instruction_place, internal_error, is_internal, line_span
 from .macros import Macro, parameters, references_of
 from .names import Outer, bound_names, undefined
+from .places import narrowed
 from .reading import compiling_mistake, future_flags, read
 
 KernelFactory = Callable[[str, Any, tuple[Diagnostic, ...]], Any]
@@ -213,6 +214,7 @@ class Session:
             return self.text.span(node), []
         line = here[-1].tb_lineno
         span = instruction_place(here[-1], self.text) or line_span(self.text, line) or self.text.span(node)
+        span = narrowed(self.text, span)
         lines = dict.fromkeys(frame.tb_lineno for frame in reversed(here[:-1]) if frame.tb_lineno != line)
         return span, [Note(f"called from line {n}", line_span(self.text, n)) for n in lines]
 

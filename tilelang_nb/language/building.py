@@ -5,13 +5,14 @@ The front end puts its builder there with `building`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..source import catalogue as say
 from ..source.diagnostic import Message, Refusal
+from ..source.providers import provided
 
 if TYPE_CHECKING:
     from .values import Buffer, Value
@@ -48,10 +49,26 @@ def builder() -> Any:
     """The builder of the kernel being built; TL004 where there is none."""
     stack = BUILDERS.get()
     if not stack:
-        raise Refusal(
-            say.BadArgument(problem="a T operation outside a kernel", remedy="call it in a kernel or a macro")
-        )
+        raise Refusal(outside_kernel("a T operation"))
     return stack[-1]
+
+
+def outside_kernel(what: str) -> say.OutsideKernel:
+    """TL004 for an operation in code of the host."""
+    return say.OutsideKernel(f"{what} outside a kernel", "call it in a function with `@T.prim_func` or `@T.macro`")
+
+
+def on_host(refusal: Refusal, called: str = "", arguments: Iterable[Any] = ()) -> Refusal:
+    """What a refused call in plain host code raises: the diagnostic with the line of the caller.
+
+    called: its function.  arguments: with an array among them it was meant for a kernel, whatever else was wrong.
+    """
+    meant = refusal.code == "TL004" and any(
+        hasattr(a, "__array_interface__") or hasattr(a, "__dlpack__") for a in arguments
+    )
+    if called and (meant or isinstance(refusal.message, say.OutsideKernel)):
+        refusal.message = outside_kernel(f"`{called}`")
+    return provided("refused_call")(refusal)
 
 
 def is_building() -> bool:

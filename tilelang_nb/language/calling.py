@@ -16,6 +16,7 @@ from ..source import catalogue as say
 from ..source.calls import CallSignature
 from ..source.diagnostic import Refusal
 from ..source.wording import nearest
+from .building import is_building, on_host
 
 __all__ = ["bad_argument", "checked_call", "nearest"]
 
@@ -39,11 +40,16 @@ def checked_call(function: F, name: str | None = None) -> F:
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if kwargs or needs_keyword or not fewest <= len(args) <= most:
-            mistake = signature.mistake(len(args) - skipped, kwargs)
-            if mistake is not None:
-                raise Refusal(mistake)
-        return function(*args, **kwargs)
+        try:
+            if kwargs or needs_keyword or not fewest <= len(args) <= most:
+                mistake = signature.mistake(len(args) - skipped, kwargs)
+                if mistake is not None:
+                    raise Refusal(mistake)
+            return function(*args, **kwargs)
+        except Refusal as refusal:
+            if is_building() or hasattr(refusal, "diagnostics"):  # its place is known, or will be
+                raise
+            raise on_host(refusal, signature.called, (*args, *kwargs.values())) from None
 
     call.call_signature = signature  # type: ignore[attr-defined]
     return call  # type: ignore[return-value]

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 from ..source import catalogue as say
 from ..source.diagnostic import Refusal
 from ..source.wording import number_text, with_article
+from .building import is_building, on_host
 from .calling import bad_argument, checked_call
 from .operands import described, integer, launch, unavailable
 from .promotion import is_integer
@@ -50,7 +51,9 @@ class Kernel:
 
     def __enter__(self) -> NoReturn:
         """The front end opens launches itself: Python comes here only where a kernel runs as plain Python."""
-        _bad_launch("`T.Kernel` in a function that is no kernel", "put `@T.prim_func` above its `def`")
+        what, remedy = "`T.Kernel` in a function that is no kernel", "put `@T.prim_func` above its `def`"
+        refusal = Refusal(say.LaunchConfiguration(problem=what, remedy=remedy))
+        raise refusal if is_building() else on_host(refusal)
 
     def __exit__(self, *_: object) -> None:
         """Never reached; `with` asks for it first."""

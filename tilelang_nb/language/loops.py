@@ -13,6 +13,7 @@ from typing import Any
 from ..source import catalogue as say
 from ..source.diagnostic import Refusal
 from ..source.wording import number_text, with_article
+from .building import on_host
 from .calling import bad_argument, checked_call
 from .layouts import Fragment
 from .operands import choice, content, described, flag, integer
@@ -42,12 +43,12 @@ class DeviceLoop:
         return f"<device loop of {len(self.dims)} variable{'s' * (len(self.dims) != 1)}, {self.kind}>"
 
     def __iter__(self) -> Any:
-        raise Refusal(
-            say.NotIterable(
-                what=f"a device loop ({self.kind}) outside the text of a kernel",
-                remedy="mark the function with `@T.macro`",
-            )
-        )
+        what = f"a loop `T.{_WRITTEN.get(self.kind, self.kind)}` in a function that is no kernel"
+        refusal = Refusal(say.NotIterable(what=what, remedy="put `@T.prim_func` or `@T.macro` above its `def`"))
+        raise refusal if is_building() else on_host(refusal)
+
+
+_WRITTEN = {"parallel": "Parallel", "pipelined": "Pipelined", "persistent": "Persistent"}
 
 
 def _bound(value: Any, called: str, name: str) -> Any:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import linecache
+import sys
 from pathlib import Path
 from types import TracebackType
 
+from ..frontend.places import narrowed
 from ..source.cures import with_fixes
-from ..source.diagnostic import Diagnostic
-from ..source.providers import provided
+from ..source.diagnostic import Diagnostic, Refusal
+from ..source.providers import provided, register
 from ..source.render import render
-from ..source.text import Text
+from ..source.text import Span, Text
 
 PACKAGE = str(Path(__file__).resolve().parents[1])
 
@@ -25,6 +27,38 @@ class CompileError(Exception):
 
     def _render_traceback_(self) -> list[str]:
         return _report(self, str(self).strip())
+
+
+class RefusedCall(CompileError, Refusal):
+    """A refused call of the language in plain host code; `diagnostics` holds the mistake, at the line of the caller."""
+
+    def __init__(self, refusal: Refusal):
+        span, self.text = _caller()
+        self.diagnostics = with_fixes((refusal.message.at(span, refusal.notes, refusal.fixes),), self.text)
+        self.message, self.place, self.notes, self.fixes = refusal.message, refusal.place, refusal.notes, refusal.fixes
+        Exception.__init__(self, "\n" + render(self.text, self.diagnostics).rpartition("\n\n")[0])
+
+
+def _caller() -> tuple[Span | None, Text]:
+    """The place in the innermost text that is not of this package, from the stack at hand."""
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
+        frame = frame.f_back  # type: ignore[assignment]
+    if frame is None:
+        return None, Text("")
+    name = frame.f_code.co_filename
+    text = Text("".join(linecache.getlines(name, frame.f_globals)), _shown_name(name))
+    if not text.source:
+        return None, text
+    places = list(frame.f_code.co_positions()) if hasattr(frame.f_code, "co_positions") else []
+    line, end_line, column, end_column = places[frame.f_lasti // 2] if places else (None, None, None, None)
+    if line is None or end_line is None or column is None or end_column is None:
+        written = text.line(frame.f_lineno)
+        return Span(frame.f_lineno, len(written) - len(written.lstrip()), frame.f_lineno, len(written.rstrip())), text
+    return narrowed(text, text.positions(line, end_line, column, end_column)), text
+
+
+register("refused_call", RefusedCall)
 
 
 class LaunchError(Exception):

@@ -12,6 +12,7 @@ __all__ = [
     "UnknownOperation",
     "UnknownAttribute",
     "BadArgument",
+    "OutsideKernel",
     "SyntaxMistake",
 ]
 
@@ -87,6 +88,13 @@ class BadArgument(Message):
     remedy: str
     word: str = for_edits()
     near: str = for_edits()
+
+
+@dataclass(frozen=True)
+class OutsideKernel(BadArgument):
+    """An operation where no kernel is being built."""
+
+    label = "works only in a kernel or macro"
 
 
 @dataclass(frozen=True)
