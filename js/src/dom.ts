@@ -52,15 +52,15 @@ export function button(key: string, label: Kid, act: (event: MouseEvent) => void
 export const prose = (text: string): Kid =>
   text.split("\n").map((line, at) => [at > 0 && h("br"), line.split("`").map((part, i) => (i % 2 ? h("code", null, part) : part))]);
 
-/** Draws and gives the focus back to the element of the same `data-k`, or to the root where that is gone. */
-export function keepingFocus(root: HTMLElement, draw: () => void): void {
+/** Draws and gives the focus back to the element of the same `data-k`; where that is gone, to what stands in for it. */
+export function keepingFocus(root: HTMLElement, draw: () => void, standIn: () => HTMLElement = () => root): void {
   const active = root.getRootNode() instanceof ShadowRoot ? (root.getRootNode() as ShadowRoot).activeElement : document.activeElement;
   const inside = active !== null && root.contains(active);
   const key = inside ? active.getAttribute("data-k") : null;
   draw();
   if (!inside || (active.isConnected && root.contains(active))) return;
   const again = key === null ? null : root.querySelector<HTMLElement>(`[data-k="${CSS.escape(key)}"]`);
-  (again ?? root).focus({ preventScroll: true });
+  (again ?? standIn()).focus({ preventScroll: true });
 }
 
 /** Arrow keys walk among siblings: calls step with the distance of a pressed key. */

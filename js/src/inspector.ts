@@ -131,7 +131,7 @@ export class Inspector implements Shell {
       this.state = { ...this.state, ...patch };
       const { state } = this;
       if (state.view === "diff" && patch.view === undefined && patch.stage && !patch.stage.listing) this.state = { ...state, view: "stage" };
-      keepingFocus(this.root, () => this.draw());
+      keepingFocus(this.root, () => this.draw(), () => this.codePane?.code.scroller ?? this.root);
       if (patch.problem !== undefined || (patch.view === "problems" && this.trace.problems.length)) this.source.revealProblem(this.state.problem);
     });
   }
