@@ -61,6 +61,7 @@ def line_words(command: str, shell: Any) -> list[tuple[str, str]]:
 
 def stage_names() -> list[str]:
     """The names of the stages, once the compiler is loaded: completion does not wait for it."""
-    pipeline = sys.modules.get("tilelang_nb.lowering.pipeline")
+    pipeline, tail = (sys.modules.get(f"tilelang_nb.{name}") for name in ("lowering.pipeline", "device.tail"))
     stages = [pipeline.SPLIT[0], *(stage.name for stage in pipeline.STAGES)] if hasattr(pipeline, "lower") else []
-    return ["source", "tile", *stages, "thread"]
+    passes = getattr(tail, "STAGE_NAMES", ())
+    return ["source", "tile", *stages, "thread", *passes, "cuda", "ptx", "sass"]

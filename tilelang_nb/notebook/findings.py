@@ -70,6 +70,20 @@ def show(reported: Diagnostic | None = None, marks: Mapping[int, str] | None = N
         display(diagnostics_view(text, found, (marks or {}).get(id(text), "")))
 
 
+def show_device_faults() -> None:
+    """Wait for the launches on a GPU that the cell made, and show what went wrong in them.
+
+    A launch returns before it runs; without this, its fault would come up in another cell, or as the error of a library
+    that knows nothing of kernels.
+    """
+    if runtime() is None:
+        return
+    from ..runtime.device_wait import faults
+
+    for error in faults():
+        display(diagnostics_view(error.text or Text(""), (error.diagnostic,)))
+
+
 def by_text(launches: list[Any], reported: Diagnostic | None = None) -> Iterator[tuple[Text, tuple[Diagnostic, ...]]]:
     """The findings of some launches, those of one text together.
 

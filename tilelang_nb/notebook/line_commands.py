@@ -124,14 +124,14 @@ def inspect(shell: Any, name: str, outputs: Outputs) -> None:
         display(report(kernels[name]))
     else:
         ident = new_ident()
-        outputs.show(kernels[name], ident, CellRun(ident, execution=shell.displayhook.prompt_count))
+        outputs.show(kernels[name], CellRun(ident, execution=shell.displayhook.prompt_count))
 
 
 def clear_cache(shell: Any, argument: str, _: Outputs) -> None:
     """Forget compiled kernels, so that the next cell compiles from its text."""
     from ..runtime import cache
 
-    print(f"{cache.clear()} compiled kernels forgotten")
+    print(f"{cache.forget()} compiled kernels forgotten")
 
 
 def freeze(shell: Any, name: str, outputs: Outputs) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import linecache
 import time
+from contextlib import nullcontext
 from typing import Any
 
 from IPython.core.error import UsageError
@@ -40,17 +41,18 @@ class TilelangMagics(Magics):
         super().__init__(shell)
         self.loading = loading
         self.outputs = Outputs()
-        self.raw_cell = self.cell_id = ""
+        self.raw_cell = ""
 
     def before_cell(self, info: Any) -> None:
         """Event pre_run_cell: remember the cell as typed.  `%%capture` runs a nested one, without history."""
         if info.store_history:
-            self.raw_cell, self.cell_id = info.raw_cell or "", getattr(info, "cell_id", None) or ""
+            self.raw_cell, self.outputs.cell = info.raw_cell or "", getattr(info, "cell_id", None) or ""
         findings.begin()
 
     def after_cell(self, result: Any) -> None:
         """Event post_run_cell: what the simulator found in launches of a plain cell stands under that cell."""
         findings.show(getattr(result.error_in_exec, "diagnostic", None))
+        findings.show_device_faults()
 
     # Expansion by IPython would replace braces of the --call expression; `options.parse` expands the other words.
     @no_var_expand
@@ -73,6 +75,7 @@ class TilelangMagics(Magics):
         self.loading.wait()
         findings.silence_warning()
         from ..runtime.compilation import compile_cell
+        from ..runtime.launch_record import recording
         from ..runtime.target import resolve
 
         known = stage_names()
@@ -82,32 +85,44 @@ class TilelangMagics(Magics):
         if asked.bench and resolve(asked.target).kind == "sim":
             raise unavailable(*NO_BENCH)
         cell = register(self.shell, body, self.raw_cell)
-        begin = time.perf_counter()
-        compilation = compile_cell(
-            body,
-            self.shell.user_ns,
-            filename=cell.name,
-            first_line=cell.first_line,
-            target=asked.target,
-            arch=asked.arch,
-            compiler=self.shell.compile,
-            code_name=cell.code_name,
-        )
-        elapsed = (time.perf_counter() - begin) * 1e3
-        failure = None if compilation.ok else self.failure(compilation, cell)
-        if failure is not None:
-            self.show(compilation, asked, failure, elapsed)
-            raise failure
-        try:  # the report of a launch by `--call` holds what it found
-            return compilation.result if asked.call is None else self.evaluate(asked.call)
-        finally:
-            self.show(compilation, asked, None, elapsed)
+        benchmarks: tuple[Any, ...] = ()
+        with recording() if asked.bench else nullcontext() as launches:
+            begin = time.perf_counter()
+            compilation = compile_cell(
+                body,
+                self.shell.user_ns,
+                filename=cell.name,
+                first_line=cell.first_line,
+                target=asked.target,
+                arch=asked.arch,
+                compiler=self.shell.compile,
+                code_name=cell.code_name,
+            )
+            elapsed = (time.perf_counter() - begin) * 1e3
+            failure = None if compilation.ok else self.failure(compilation, cell)
+            try:  # the report of a launch by `--call` holds what it found, and that of a timed one its times
+                if failure is not None:
+                    raise failure
+                result = compilation.result if asked.call is None else self.evaluate(asked.call)
+                benchmarks = tuple(launches.timed()) if launches is not None else ()
+                return result
+            finally:
+                self.show(compilation, asked, failure, elapsed, benchmarks)
 
-    def show(self, compilation: Any, asked: options.CellOptions, failure: BaseException | None, elapsed: float) -> None:
-        """The report of the cell and the findings of its launches.
+    def show(
+        self,
+        compilation: Any,
+        asked: options.CellOptions,
+        failure: BaseException | None,
+        elapsed: float,
+        benchmarks: tuple[Any, ...] = (),
+    ) -> None:
+        """The report of the cell, the findings of its launches and the times of those that were timed.
 
         A cell that fails shows its diagnostics as its error; what ran before may explain it and is shown all the same.
         """
+        for benchmark in benchmarks:
+            print(benchmark)
         refused = isinstance(failure, CompileError)
         reported = getattr(compilation.exception, "diagnostic", None)
         if not asked.quiet and asked.widget and (compilation.kernels or refused) and self.has_widgets():
@@ -116,8 +131,8 @@ class TilelangMagics(Magics):
             ident = new_ident()
             number = self.shell.displayhook.prompt_count
             launched = tuple(findings.counts().items())
-            run = CellRun(ident, number, self.raw_cell, asked.call, elapsed, launched)
-            self.outputs.show(compilation, self.cell_id or ident, run, asked.stages, diagnostics=failure is None)
+            run = CellRun(ident, number, self.raw_cell, asked.call, elapsed, launched, benchmarks)
+            self.outputs.show(compilation, run, asked.stages, diagnostics=failure is None)
             findings.show(reported, {id(compilation.text): mark_of(ident)})
             return
         ran = failure is None or not isinstance(compilation.exception, (CompileError, type(None)))

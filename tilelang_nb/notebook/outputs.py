@@ -18,17 +18,22 @@ from .shown import Shown, mark_of
 if TYPE_CHECKING:
     from ..report.cell_run import CellRun
 
-# Outputs of one cell whose widgets live on: a view of an earlier run may stand elsewhere on the page.
+# Runs of one cell whose widgets live on: a view of an earlier run may stand elsewhere on the page.
 RUNS_OF_A_CELL = 2
-# Cells whose last run is kept to compare the next one with.
-CELLS = 100
+# Cells whose outputs are known to `freeze`, and whose last run is kept to compare the next one with.
+CELLS = 200
 
 
 @dataclass(frozen=True)
 class Output:
-    """A report on the page.  ident: the display id of its widget; that of its static copy has `-static` after it."""
+    """A report on the page.
+
+    ident: the display id of its widget; that of its static copy has `-static` after it.  execution: the run of its
+    cell.
+    """
 
     ident: str
+    execution: int | None
     subject: Any
     view: Any
     diagnostics: bool
@@ -38,20 +43,20 @@ class Outputs:
     """The reports with a widget that a notebook shows, by the cell that they stand under."""
 
     def __init__(self) -> None:
+        self.cell = ""  # identifies the cell that is running over its runs, where the front end does that
         self._shown: OrderedDict[str, list[Output]] = OrderedDict()
         self._last: OrderedDict[str, dict[str, Any]] = OrderedDict()
 
-    def show(
-        self, subject: Any, cell: str, run: CellRun, stages: tuple[str, ...] = (), diagnostics: bool = True
-    ) -> None:
+    def show(self, subject: Any, run: CellRun, stages: tuple[str, ...] = (), diagnostics: bool = True) -> None:
         """Display a report under the cell that is running.
 
-        cell: what identifies the cell over its runs.  run: what is known of this run.  stages: those to show; empty for
-        all.  diagnostics: does the static copy repeat what was said of the cell, or do they stand there already?
+        run: what is known of this run.  stages: those to show; empty for all.  diagnostics: does the static copy repeat
+        what was said of the cell, or do they stand there already?
         """
         from ..report.json import to_data
         from .widget import KernelView, with_stage
 
+        cell = self.cell or run.ident
         run = replace(run, previous=self._last.get(cell))
         data = to_data(subject, run, stages)
         asked = {"show": stages, "diagnostics": diagnostics, "launches": False}
@@ -60,15 +65,23 @@ class Outputs:
         view = KernelView(data, more=lambda kernel, stage: with_stage(subject, run, kernel, stage, stages))
         display(Shown(provided("text")(subject, **asked), html=static), display_id=f"{run.ident}-static")
         display(view, display_id=run.ident)
-        self._keep(cell, Output(run.ident, subject, view, diagnostics), data)
+        self._keep(cell, Output(run.ident, run.execution, subject, view, diagnostics))
+        self._remember(cell, data)
 
-    def _keep(self, cell: str, output: Output, data: dict[str, Any]) -> None:
+    def _keep(self, cell: str, output: Output) -> None:
+        """Know an output; close the widgets of runs of its cell that were replaced long ago."""
+        known = [*self._shown.pop(cell, []), output]
+        runs = list(dict.fromkeys(one.execution for one in known))[-RUNS_OF_A_CELL:]
+        for one in known:
+            if one.execution not in runs:
+                one.view.close()
+        self._shown[cell] = [one for one in known if one.execution in runs]
+        while len(self._shown) > CELLS:
+            self._shown.popitem(last=False)  # they stay on the page; only `freeze` does not know them any more
+
+    def _remember(self, cell: str, data: dict[str, Any]) -> None:
         from ..report.cell_run import remembered
 
-        runs = self._shown.setdefault(cell, [])
-        runs.append(output)
-        while len(runs) > RUNS_OF_A_CELL:
-            runs.pop(0).view.close()
         now = remembered(data)
         if any("tile" in kernel["stages"] for kernel in now["kernels"].values()):
             self._last[cell] = now

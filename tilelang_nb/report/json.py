@@ -47,7 +47,7 @@ def to_data(subject: Any, run: CellRun = UNKNOWN_RUN, show: Sequence[str] = ()) 
     shown = list(named.items()) if named is not None else [(subject.name, subject)]
     text = subject.text
     whole = run.whole(text)
-    kernels = [kernel(one, name, subject, show) for name, one in shown]
+    kernels = [kernel(one, name, subject, show, run) for name, one in shown]
     said = [*subject.diagnostics, *(found for _, one in shown for found in one.findings)]
     data: dict[str, Any] = {
         "format": FORMAT,

@@ -15,25 +15,29 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from ..source.text import Text
+from .cell_run import UNKNOWN_RUN, CellRun
 from .diagnostic_json import diagnostic, place, string
 from .expansion_json import unroll
 from .facts import Fact, counted, facts, launch_shapes, lowered, ready_stages
 from .stage_json import allocations, chosen_of, stages
+from .timing_facts import run_facts
 
 # What is shown first, by what there is: what the device runs, which for the simulated one is the program of a thread.
 SHOWN_FIRST = {"cuda": ("cuda", "thread", "tile"), "sim": ("thread", "tile")}
 
 
-def kernel(one: Any, name: str, subject: Any, show: Sequence[str] = ()) -> dict[str, Any]:
+def kernel(one: Any, name: str, subject: Any, show: Sequence[str] = (), run: CellRun = UNKNOWN_RUN) -> dict[str, Any]:
     """One kernel, under the name that the cell gives it.
 
-    subject: the compilation that it is shown with, or itself.  show: the stages to give; all if empty.
+    subject: the compilation that it is shown with, or itself.  show: the stages to give; all if empty.  run: of its
+    cell.
     """
     program = lowered(one)
     every, expansion = _unchanging(one, tuple(show))
     shown = chosen_of(every, show) if show else every
     reached = {stage["name"] for stage in shown if "text" in stage or "same_as" in stage}
     lines = allocations(one)
+    launched = any(launch == one.name for launch, _ in run.launches)
     data: dict[str, Any] = {
         "name": name,
         "ok": bool(one.ok),
@@ -55,7 +59,7 @@ def kernel(one: Any, name: str, subject: Any, show: Sequence[str] = ()) -> dict[
         "launches": [
             {"name": shape.name, "grid": list(shape.grid), "block": list(shape.block)} for shape in launch_shapes(one)
         ],
-        "facts": [fact(known) for known in facts(one)],
+        "facts": [fact(known) for known in (*run_facts(one, launched, run.benchmarks), *facts(one))],
         "arena": [
             {"name": buffer.name, "offset": buffer.offset, "bytes": buffer.bytes, "line": lines.get(buffer.name)}
             for buffer in (program.shared_memory if program else ())
