@@ -34,6 +34,8 @@ const PATIENCE = 60_000; // ms until a request counts as unheard
 const SUFFIX: Record<string, string> = { python: "py", tir: "tir", cuda: "cu", ptx: "ptx", sass: "sass" };
 const TITLES: Record<View, string> = { stage: "Stage", diff: "Diff", unroll: "Unroll", problems: "Problems", run: "Run" };
 
+let serial = 0;
+
 export class Inspector implements Shell {
   readonly root = h("section", { class: "tnb", tabindex: -1, "data-tnb": "root" });
   readonly differ = new Differ();
@@ -52,6 +54,7 @@ export class Inspector implements Shell {
   private readonly holder = h("div", { class: "holder", role: "tabpanel" });
   private readonly why = h("span", { class: "why", "data-tnb": "foot" });
   private readonly live = h("div", { class: "spoken", role: "status", "aria-live": "polite", "data-tnb": "status" });
+  private readonly id = `tnb-${++serial}`;
   private drawn: { view: View; mode: string; stage: Stage } | null = null;
   private help: HTMLElement | null = null;
   private cameFrom: HTMLElement | null = null;
@@ -67,6 +70,7 @@ export class Inspector implements Shell {
     this.request = options.requestStage ? (stage) => this.ask(stage) : null;
     this.state = firstState(trace, before, isSameRun);
     this.root.setAttribute("aria-label", `tilelang inspector${this.state.kernel.name ? `, ${this.state.kernel.name}` : ""}`);
+    this.holder.id = `${this.id}-panel`;
     this.verdict = new Verdict(this);
     this.timeline = new Timeline(this);
     this.source = new SourcePane(this);
@@ -164,15 +168,15 @@ export class Inspector implements Shell {
     if (from !== "code") this.steps.showLongest(line);
   }
 
-  explain(line: number): void {
-    const { stage, kernel } = this.state;
+  explain(line: number, stage: Stage = this.state.stage): void {
+    const { kernel } = this.state;
     const { listing } = stage;
     if (!listing || !listing.rows[line - 1]?.trim()) return;
     const origin = listing.origin(line);
     const found = origin
       ? [bold(`from line ${origin.lines[0]}`), " ", h("code", null, lineText(this.trace, origin.lines[0]).trim().slice(0, 60)), this.further(origin.lines, origin.kinds)]
       : [bold("no source line"), listing.gap(line) !== null && `: ${listing.gap(line)}`];
-    const lived = stage.name === "source" ? null : life(this.differ, kernel.stages, stage, line, () => this.explain(line));
+    const lived = stage.name === "source" ? null : life(this.differ, kernel.stages, stage, line, () => this.explain(line, stage));
     this.tell(found, lived && [" · made by ", bold(lived.madeBy), lived.removedBy && [", removed by ", bold(lived.removedBy)]]);
   }
 
@@ -254,6 +258,7 @@ export class Inspector implements Shell {
     const { state } = this;
     if (!this.views().includes(state.view)) this.state = { ...state, view: "stage" };
     const { view, stage, mode } = this.state;
+    this.holder.setAttribute("aria-labelledby", `${this.id}-${view}`);
     for (const [name, value] of Object.entries({ view, stage: stage.name, kernel: this.state.kernel.name })) this.root.setAttribute(`data-${name}`, value);
     this.root.classList.toggle("tall", this.state.isTall);
     this.verdict.draw();
@@ -290,6 +295,8 @@ export class Inspector implements Shell {
       this.views().map((view) =>
         button(`tab-${view}`, [TITLES[view], view === "problems" && problems.length > 0 && span(`number ${hasErrors ? "error" : "warning"}`, problems.length)], () => this.set({ view }), {
           role: "tab",
+          id: `${this.id}-${view}`,
+          "aria-controls": `${this.id}-panel`,
           "data-tnb": "tab",
           "data-name": view,
           "aria-selected": String(this.state.view === view),

@@ -10,7 +10,7 @@ import { LAST_RUN, pinOf, type Shell } from "../state";
 import { clamp, grouped, plural } from "../text";
 import { differences } from "../words";
 import { baseOf } from "./diff_base";
-import { carriesOf } from "./listing_rows";
+import { carriesOf, pinDot } from "./listing_rows";
 import { codeListeners, pinBar, softenCode, type CodePane } from "./stage";
 
 interface Shown {
@@ -23,7 +23,7 @@ interface Shown {
 
 export class DiffPane implements CodePane {
   readonly element: HTMLElement;
-  private readonly sub = div("sub");
+  private readonly sub = div("sub busy");
   private readonly note = div("empty");
   private readonly unified: CodeView;
   private readonly left: CodeView;
@@ -34,13 +34,19 @@ export class DiffPane implements CodePane {
   private serial = 0;
 
   constructor(private readonly shell: Shell) {
-    const listeners = codeListeners(shell, this);
+    const plain = codeListeners(shell, this);
+    const listeners = {
+      ...plain,
+      hover: (row: number | null): void => this.over(row, plain.hover!),
+      cursor: (row: number): void => this.over(row, plain.cursor!),
+    };
     const pick = (row: number, adding: boolean): void => {
       if (this.shown?.rows.kind[row] === FOLDED) this.open(row);
-      else listeners.pick!(row, adding);
+      else if (this.lineAt(row) !== null) listeners.pick!(row, adding);
+      else this.pickRemoved(row, adding);
     };
     this.unified = new CodeView("diff", "comparison", "diff-unified", { ...listeners, pick });
-    this.left = new CodeView("diff-a", "comparison, first side", "diff-a", { pick, scroll: (top) => this.follow(this.right, top) });
+    this.left = new CodeView("diff-a", "comparison, first side", "diff-a", { pick, hover: (row) => this.explainRemoved(row), cursor: (row) => this.explainRemoved(row), scroll: (top) => this.follow(this.right, top) });
     this.right = new CodeView("diff-b", "comparison, second side", "diff-b", { ...listeners, pick, scroll: (top) => this.follow(this.left, top) });
     this.left.element.classList.add("no-map");
     this.element = div("body", this.sub, this.note, this.holder);
@@ -99,6 +105,24 @@ export class DiffPane implements CodePane {
 
   soften(lines: readonly number[] | null): void {
     if (this.shown) softenCode(this.shell, this, lines);
+  }
+
+  private over(row: number | null, otherwise: (row: number) => void): void {
+    if (row !== null && this.lineAt(row) === null) this.explainRemoved(row);
+    else otherwise(row!);
+  }
+
+  /** A line of the first text: which stage made it, and which removed it. */
+  private explainRemoved(row: number | null): void {
+    const base = baseOf(this.shell);
+    const line = row === null || this.shown?.rows.kind[row] === FOLDED ? 0 : (this.shown?.rows.a[row] ?? 0);
+    if (line && base) this.shell.explain(line, base);
+  }
+
+  private pickRemoved(row: number, adding: boolean): void {
+    const origin = this.shown?.a.origin(this.shown.rows.a[row]);
+    if (origin) this.shell.pin(origin.lines[0], adding, "code");
+    this.explainRemoved(row);
   }
 
   /** To the next or previous block of changes. */
@@ -242,7 +266,7 @@ export class DiffPane implements CodePane {
       marks: [...(kind === SAME ? [] : this.words(row, isLeft)), ...hits],
       pin: pin?.pin,
       class: `${change}${pin?.isFurther ? " further" : ""}`,
-      gutter: [numbers, span("sign", change === "add" ? "+" : change === "del" ? "−" : null)],
+      gutter: [numbers, span("sign", change === "add" ? "+" : change === "del" ? "−" : pin && pinDot(pin.pin))],
       data: { "data-line": String(line), "data-change": change, "data-hit": hits.length ? "" : null },
     };
   }

@@ -19,8 +19,8 @@ export function carriesOf(listing: Listing): Carries {
   return found;
 }
 
-/** Where a line comes from, as a column: `:18`, a rule while it stays the same, a dash where there is none. */
-export function originCell(listing: Listing, line: number): Kid {
+/** Where a line comes from, as a column: `:18`, a rule while it stays the same, a dash where there is none; with the number of a pin. */
+function originCell(listing: Listing, line: number, pin: Kid): Kid {
   const origin = listing.origin(line);
   const above = line > 1 ? listing.origin(line - 1) : null;
   if (!origin) {
@@ -28,8 +28,11 @@ export function originCell(listing: Listing, line: number): Kid {
     return span("origin", gap !== null && listing.rows[line - 1].trim() && (line === 1 || listing.gap(line - 1) !== gap) ? "—" : null);
   }
   const isSame = above !== null && above.lines[0] === origin.lines[0];
-  return span(`origin${isSame ? " same" : ""}`, isSame ? null : `:${origin.lines[0]}`);
+  return span(`origin${isSame ? " same" : ""}`, pin, isSame ? null : `:${origin.lines[0]}`);
 }
+
+/** A pin is told by its number, not by its colour alone. */
+export const pinDot = (pin: number): Kid => h("span", { class: "dot", style: { "--pin": `var(--pin${pin})` } }, pin + 1);
 
 export class ListingRows implements Rows {
   readonly count: number;
@@ -98,8 +101,13 @@ export class ListingRows implements Rows {
         "data-iteration": iteration,
         "data-hit": hits.length ? "" : null,
       },
-      gutter: [h("span", { class: `edge${isNew ? " on" : ""}`, title: isNew ? `new in ${this.stage.name}` : null }), span("number", line), originCell(listing, line)],
+      gutter: [h("span", { class: `edge${isNew ? " on" : ""}`, title: isNew ? `new in ${this.stage.name}` : null }), span("number", line), originCell(listing, line, pin && this.begins(line, pin.pin) && pinDot(pin.pin))],
     };
+  }
+
+  /** Is a line the first of a stretch with this pin? */
+  private begins(line: number, pin: number): boolean {
+    return line === 1 || pinOf(this.shell.state.pins, this.listing.origin(line - 1))?.pin !== pin;
   }
 
   *ticks(): Iterable<Tick> {

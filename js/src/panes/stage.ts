@@ -46,7 +46,7 @@ export class StagePane implements CodePane {
       fill(this.sub, bold(stage.name));
       return;
     }
-    fill(this.sub, bold(stage.name), this.change(stage), coverage(listing), pinBar(this.shell), pinned(this.shell.state.pins).length > 0 && span("dim roomy", keycap("[", "]"), "step"));
+    fill(this.sub, bold(stage.name), this.change(stage), coverage(listing, (text) => this.shell.tell(text)), pinBar(this.shell), pinned(this.shell.state.pins).length > 0 && span("dim roomy", keycap("[", "]"), "step"));
     if (this.shown === stage) {
       this.code.refresh();
       return;
@@ -84,7 +84,7 @@ export class StagePane implements CodePane {
 }
 
 /** "142/160 linked", with the reasons for the gaps. */
-export function coverage(listing: Listing): Kid {
+export function coverage(listing: Listing, tell: (text: string) => void): Kid {
   const reasons = [...listing.coverage.reasons].sort((a, b) => b[1] - a[1]);
   const short = new Map<string, number>();
   for (const [reason, count] of reasons) {
@@ -92,7 +92,7 @@ export function coverage(listing: Listing): Kid {
     short.set(kind, (short.get(kind) ?? 0) + count);
   }
   const title = reasons.length ? `lines without a source line:\n${[...short].map(([reason, count]) => `${grouped(count)}  ${reason}`).join("\n")}` : "every line has a source line";
-  return h("span", { class: "dim coverage", "data-tnb": "coverage", title, tabindex: -1 }, `${grouped(listing.coverage.linked)}/${grouped(listing.coverage.written)} linked`);
+  return button("coverage", `${grouped(listing.coverage.linked)}/${grouped(listing.coverage.written)} linked`, () => tell(title.replaceAll("\n", " · ")), { class: "dim coverage", "data-tnb": "coverage", title });
 }
 
 /** The pinned lines, each to be unpinned. */
