@@ -33,6 +33,8 @@ export interface Rows {
   readonly count: number;
   /** Columns of the longest row. */
   readonly width: number;
+  /** The highest line number, where it is not the number of rows. */
+  readonly lines?: number;
   look(row: number): Look;
   ticks?(): Iterable<Tick>;
   /** Rows that the cursor passes over. */
@@ -99,6 +101,7 @@ export class CodeView {
     const { top } = this;
     this.rows = rows;
     this.sizer.style.height = `${Math.min(rows.count * ROW, TALLEST)}px`;
+    this.sizer.style.setProperty("--digits", String(Math.max(3, String(rows.lines ?? rows.count).length)));
     this.sizer.style.setProperty("--columns", String(Math.min(rows.width, 3100)));
     this.cursor = clamp(keepPlace ? this.cursor : 0, 0, Math.max(0, rows.count - 1));
     this.scroller.scrollTop = keepPlace ? top / this.scale : 0;

@@ -120,7 +120,7 @@ export function firstState(trace: Trace, before: State | null, isSameRun: boolea
   const named = (name: string | null | undefined): Stage | undefined => kernel.stages.find((stage) => stage.name === name && stage.listing);
   const asked = named(before?.asked);
   const kept = isSameRun ? before : null;
-  const usual = trace.problems.length ? "problems" : (before?.view ?? "stage");
+  const usual = trace.problems.some((problem) => problem.foundIn !== null || problem.wire.severity === "error") ? "problems" : (before?.view ?? "stage");
   const view = asked && (kept?.view === "problems" || kept?.view === "run") ? "stage" : (kept?.view ?? usual);
   return {
     kernel,

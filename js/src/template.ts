@@ -75,7 +75,8 @@ export class Templates {
     const text = this.site.linesOf(this.listing, ordinal).map((line) => this.listing.rows[line - 1]);
     if (!text.length || characters(text) > LONGEST) return null;
     const tokens = tokensOf(text);
-    return fold([{ ordinal, tokens }, ...(this.groups.get(keyOf(tokens)) ?? []).slice(0, FEW)]);
+    const alike = this.groups.get(keyOf(tokens)) ?? [];
+    return { ...fold([{ ordinal, tokens }, ...alike.slice(0, FEW)]), members: new Set([ordinal, ...alike.map((one) => one.ordinal)]) };
   }
 
   /** Is the turn of another template than most are? */

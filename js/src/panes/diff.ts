@@ -241,7 +241,8 @@ export class DiffPane implements CodePane {
 
   private view(view: CodeView, width: number): Rows {
     const { rows } = this.shown!;
-    return { count: rows.count, width, look: (row) => this.look(view, row), ticks: () => this.ticks(view) };
+    const lines = Math.max(this.shown!.a.count, this.shown!.b.count);
+    return { count: rows.count, lines, width, look: (row) => this.look(view, row), ticks: () => this.ticks(view) };
   }
 
   private look(view: CodeView, row: number): Look {

@@ -6,7 +6,7 @@ import { Carries } from "../highlight";
 import type { Tick } from "../minimap";
 import type { Mark } from "../paint";
 import type { Pane, Shell } from "../state";
-import { columns, plural } from "../text";
+import { brief, columns, plural } from "../text";
 import type { Place, Problem } from "../trace";
 
 /** A line of the cell, or a message under one. */
@@ -150,7 +150,7 @@ export class SourcePane implements Pane {
       gutter: [
         span(`sign ${severity ?? ""}`, this.sign(severity, pin)),
         span("number", line),
-        span("weight", weight > 0 && [h("i", { style: { "--share": `${(weight / this.heaviest) * 100}%` } }), span("", weight)]),
+        span("weight", weight > 0 && [h("i", { style: { "--share": `${(weight / this.heaviest) * 100}%` } }), span("", brief(weight))]),
       ],
     };
   }

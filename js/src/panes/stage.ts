@@ -79,7 +79,7 @@ export class StagePane implements CodePane {
 
   private change(stage: Stage): Kid {
     if (stage.sameAs) return span("dim ellipsis gives", `same text as ${stage.sameAs}`);
-    return (stage.plus > 0 || stage.minus > 0) && [span("plus", `+${stage.plus}`), span("minus", `−${stage.minus}`)];
+    return (stage.plus > 0 || stage.minus > 0) && [span("plus", `+${grouped(stage.plus)}`), span("minus", `−${grouped(stage.minus)}`)];
   }
 }
 

@@ -2,7 +2,7 @@
 
 import { ACROSS, button, div, fill, h, roving, span, type Kid } from "../dom";
 import { inTimeline, LAST_RUN, type Pane, type Shell } from "../state";
-import { milliseconds, plural } from "../text";
+import { brief, grouped, milliseconds, plural } from "../text";
 import type { Stage } from "../trace";
 import { baseOf } from "./diff_base";
 
@@ -78,14 +78,14 @@ export class Timeline implements Pane {
     const hits = state.search.in(stage.listing).count;
     const dots = state.pins.map((line, i) => {
       const weight = line === null || stage.name === "source" ? 0 : (stage.listing?.weight(line) ?? 0);
-      return weight > 0 && h("span", { class: "dot", style: { "--pin": `var(--pin${i})` }, title: `${plural(weight, "line")} of line ${line}` }, weight > 999 ? "999+" : weight);
+      return weight > 0 && h("span", { class: "dot", style: { "--pin": `var(--pin${i})` }, title: `${plural(weight, "line")} of line ${line}` }, brief(weight));
     });
     const role = state.view === "diff" ? (stage === state.stage ? "B" : stage === baseOf(this.shell) ? "A" : "") : "";
     const canAsk = stage.state === "on_demand" && this.shell.request !== null;
     return button(
       `chip-${stage.name}`,
       [
-        span("name", role && span("side", role), stage.name, hits > 0 && h("span", { class: "hits", "data-hit": hits }, hits > 999 ? "999+" : hits)),
+        span("name", role && span("side", role), stage.name, hits > 0 && h("span", { class: "hits", "data-hit": hits }, brief(hits))),
         span("counts", this.counts(stage, dots.some(Boolean)), dots),
       ],
       (event) => this.press(stage, event.shiftKey),
@@ -110,7 +110,7 @@ export class Timeline implements Pane {
     if (!stage.listing) return "not reached";
     if (stage.name === "source") return plural(stage.listing.count, "line");
     if (stage.sameAs) return hasDots ? null : "no change";
-    if (stage.plus || stage.minus) return [span("plus", `+${stage.plus}`), span("minus", `−${stage.minus}`), time];
+    if (stage.plus || stage.minus) return [span("plus", `+${grouped(stage.plus)}`), span("minus", `−${grouped(stage.minus)}`), time];
     return [hasDots ? null : plural(stage.listing.count, "line"), time];
   }
 
@@ -133,7 +133,7 @@ export class Timeline implements Pane {
       `group-${group}`,
       [
         span("name", `${group} ▸ ${stages.length}`, hits > 0 && span("hits", hits)),
-        span("counts", span("plus", `+${sum((s) => s.plus)}`), span("minus", `−${sum((s) => s.minus)}`), milliseconds(sum((s) => s.milliseconds ?? 0))),
+        span("counts", span("plus", `+${grouped(sum((s) => s.plus))}`), span("minus", `−${grouped(sum((s) => s.minus))}`), milliseconds(sum((s) => s.milliseconds ?? 0))),
       ],
       () => this.shell.set({ openGroups: new Set([...state.openGroups, group]) }),
       { class: "chip folded", "data-group": group, tabindex: -1, title: `show the ${stages.length} stages of ${group}` },

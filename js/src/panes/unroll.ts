@@ -312,13 +312,14 @@ export class UnrollPane implements CodePane {
     });
     flush();
     const { size } = template.members;
-    const of = templates.compared < templates.makers ? `${templates.compared} compared` : String(templates.makers);
+    const isPart = templates.compared < templates.makers;
+    const of = isPart ? `${templates.compared} that were compared` : `${templates.makers} turns`;
     const words =
       templates.makers === 1
         ? "the only turn that makes lines"
         : size === 1
-          ? `like no other of ${of} turns`
-          : `${size === templates.makers ? `all ${size}` : `${size} of ${of}`} turns, equal${template.holes.length ? " but for the marked places" : ""}`;
+          ? `like no other of ${of}`
+          : `${size >= (isPart ? templates.compared : templates.makers) ? (isPart ? `like all ${of}` : `all ${of}`) : `${size} of ${of}`}, equal${template.holes.length ? " but for the marked places" : ""}`;
     fill(this.folded, div("sub", bold("template"), span("dim grow ellipsis", prose(words)), h("span", { class: "dim", "data-lines": lines }, `${plural(lines, "line")} of `, bold(stage.name))), pre);
   }
 }
