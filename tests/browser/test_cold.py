@@ -66,8 +66,8 @@ def test_a_notebook_that_is_not_trusted_shows_the_static_copies(lab: Lab, browse
     assert "blur" in first and "Stages" in first
     assert "row_scale" in second and "3 errors" in second
     page.locator(".tilelang-nb-static summary", has_text="Stages").first.click()
-    page.locator(".tilelang-nb-static summary", has_text="thread").first.click()
-    assert "T.launch_thread" in copies(page)[0]
+    page.locator(".tilelang-nb-static summary", has_text="cuda").first.click()
+    assert "__global__" in copies(page)[0]
     page.close()
 
 
@@ -136,8 +136,8 @@ def test_an_exported_notebook_shows_the_content_offline(lab: Lab, offline: Any, 
     first, second = copies(offline)
     assert "blur" in first and "row_scale" in second
     offline.locator(".tilelang-nb-static summary", has_text="Stages").first.click()
-    offline.locator(".tilelang-nb-static summary", has_text="thread").first.click()
-    assert "T.launch_thread" in copies(offline)[0]
+    offline.locator(".tilelang-nb-static summary", has_text="cuda").first.click()
+    assert "__global__" in copies(offline)[0]
     assert "error[TL003]" in offline.locator("body").inner_text()
 
 

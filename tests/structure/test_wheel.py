@@ -27,6 +27,10 @@ def test_pages_of_all_codes_are_in_the_wheel(wheel: list[str]) -> None:
     assert pages <= set(wheel)
 
 
+def test_the_view_and_its_loader_are_in_the_wheel(wheel: list[str]) -> None:
+    assert {"tilelang_nb/notebook/static/widget.js", "tilelang_nb/notebook/loader.js"} <= set(wheel)
+
+
 def test_every_python_file_is_in_the_wheel(wheel: list[str]) -> None:
     files = {path.relative_to(ROOT).as_posix() for path in (ROOT / "tilelang_nb").rglob("*.py")}
     assert files <= set(wheel)

@@ -134,7 +134,8 @@ def _stages(stages: Sequence[Any], show: tuple[str, ...], limit: int | None, com
     total = sum(stage.milliseconds for stage in stages)
     heading = f"{tag('b', 'Stages')} {dim(f'{len(stages)}, of which {changed} changed the program; {total:.1f} ms')}"
     width = max(len(stage.name) for stage in stages)
-    with_text = {"tile", stages[-1].name, *show} if compact else {stage.name for stage in stages}
+    names = [stage.name for stage in stages]
+    with_text = {"tile", "cuda" if "cuda" in names else names[-1], *show} if compact else set(names)
     rows = [
         _stage(stage, change, width, limit, stage.name in with_text)
         for stage, change in pairs_shown
