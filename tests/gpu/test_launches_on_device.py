@@ -367,9 +367,7 @@ from numba import cuda
 CELL = {CELL!r}
 c = tilelang_nb.compile_cell(CELL, target="cuda", filename="lost.py")
 far, b = cuda.to_device(np.full(4, 1 << 30, np.int32)), cuda.device_array(4, np.float32)
-ok = cuda.to_device(np.zeros(256, np.float32))
-c.kernels["add_one"](ok)
-cuda.synchronize()
+c.kernels["add_one"](np.zeros(256, np.float32))
 """
 AFTERWARDS = """
 for _ in range(2):
@@ -399,9 +397,10 @@ except tilelang_nb.LaunchError as error:
     print(error.diagnostic.code, error.diagnostic.message, "|", error.diagnostic.help)
 """
     said = in_a_process(LOSE + call + AFTERWARDS)
-    assert said[0].startswith("TL302 illegal address on device 0") and "`outside` of lost.py line" in said[0]
+    assert said[0].startswith("TL302") and "address" in said[0]
+    assert "on device 0 in kernel `outside` of lost.py line" in said[0]
     assert 'target="sim"' in said[0] and "restart" in said[0]
-    assert all("cannot run: the CUDA context was lost after illegal address" in line for line in said[1:3])
+    assert all("cannot run: the CUDA context was lost after" in line for line in said[1:3])
     assert said[3] == "the simulated device works"
 
 

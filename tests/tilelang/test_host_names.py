@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import tilelang_nb
+from tilelang_nb.runtime.kernel import Kernel
 
 MATMUL = """
 import tilelang
@@ -122,3 +124,32 @@ def test_sizes() -> None:
 def test_a_refused_kernel_of_a_factory_fails_the_cell_at_its_line() -> None:
     c = tilelang_nb.compile_cell(MATMUL.replace("= A[bx", "= x = A[bx") + "\nadd(8)\n")
     assert [(d.code, d.span.line) for d in c.diagnostics if d.severity == "error"] == [("TL101", 16)]
+
+
+def test_autotune_times_what_compiles_and_says_nothing_of_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = """
+@tilelang.autotune(configs=[{"threads": 32}, {"threads": 64}, {"threads": 4096}])
+@tilelang.jit(target="cuda")
+def copies(n, threads=128):
+    @T.prim_func
+    def main(A: T.Tensor((n,), "float32")):
+        with T.Kernel(T.ceildiv(n, 4096), threads=threads) as b:
+            for i in T.Parallel(4096):
+                A[b * 4096 + i] = 1.0
+    return main
+
+kernel = copies(8192)
+again = copies(8192)
+"""
+    timed: list[int] = []
+
+    def bench(kernel: Any) -> Any:
+        timed.append(1)
+        return SimpleNamespace(milliseconds=3.0 - len(timed))
+
+    monkeypatch.setattr(Kernel, "bench", bench)
+    c = tilelang_nb.compile_cell(text, target="cuda")
+    assert c.ok, c.to_text()
+    kernel = c.namespace["kernel"]
+    assert kernel.config == {"threads": 64} and kernel.latency == 1.0 and len(timed) == 2
+    assert c.namespace["again"] is kernel and list(c.kernels.values()) == [kernel]

@@ -12,6 +12,7 @@ import copy
 import sys
 import types
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -71,6 +72,15 @@ class Session:
 
     def report(self, diagnostic: Diagnostic) -> None:
         self._found.setdefault(diagnostic.key, diagnostic)
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Kernels of the block are tried: what is refused in it is no mistake of the cell."""
+        running, self._running = self._running, False
+        try:
+            yield
+        finally:
+            self._running = running
 
     # -- running ---------------------------------------------------------------------------------------------------
     def run(

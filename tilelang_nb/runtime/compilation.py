@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
@@ -69,6 +70,7 @@ class KernelMaker:
         self.text, self.target = text, target
         self.made: list[Kernel] = []
         self.kernels: list[Kernel] = []
+        self.session: Any = None
 
     def __call__(self, name: str, program: Any, diagnostics: tuple[Diagnostic, ...]) -> Kernel:
         running = _RUNNING.get()
@@ -87,6 +89,24 @@ class KernelMaker:
 
 # The maker of the cell that is running.
 _RUNNING: ContextVar[KernelMaker | None] = ContextVar("the maker of the cell that is running", default=None)
+
+
+@contextmanager
+def trying() -> Iterator[Callable[[Kernel], None]]:
+    """Kernels made in the block are tried, not the cell's own: what is wrong with one is raised where it is made.
+
+    The function that it gives takes the kernel that was chosen: that one is among the cell's.
+    """
+    running = _RUNNING.get()
+    token = _RUNNING.set(None)
+    try:
+        if running is None or running.session is None:
+            yield lambda kernel: None
+            return
+        with running.session.aside():
+            yield running.kernels.append
+    finally:
+        _RUNNING.reset(token)
 
 
 def compile_cell(
@@ -118,7 +138,7 @@ def compile_cell(
     found: list[Diagnostic] = []
     token = _RUNNING.set(make)
     try:
-        session = Session(cell, kernel_factory=make, modules=views.view("modules")())
+        session = make.session = Session(cell, kernel_factory=make, modules=views.view("modules")())
         found += session.run(names, compiler, code_name)
     except Exception as error:
         found.append(internal_error(error, "compiling the cell"))

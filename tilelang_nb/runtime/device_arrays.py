@@ -224,7 +224,8 @@ def torch_dtype(dtype: Any) -> np.dtype | None:
 
 
 @functools.cache
-def _torch_stream() -> Callable[[int], int]:
+def torch_stream_of() -> Callable[[int], int]:
+    """The function that gives torch's stream for a device."""
     import sys
 
     torch = sys.modules["torch"]
@@ -234,7 +235,7 @@ def _torch_stream() -> Callable[[int], int]:
 
 def torch_stream(device: int) -> int:
     """The stream that torch works on."""
-    return _torch_stream()(device)
+    return torch_stream_of()(device)
 
 
 @functools.cache

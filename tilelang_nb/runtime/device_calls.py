@@ -19,40 +19,20 @@ from ..source import catalogue as say
 from ..source.diagnostic import Refusal
 from . import numba_device
 from .arguments import Binding, bind, uninitialised
-from .device_arrays import DeviceArray, Reader, cupy_stream, library_of, new_array, stream_handle, torch_stream
+from .device_arrays import DeviceArray, Reader, new_array, stream_handle
 from .device_faults import Faults
 from .device_launch import NOTHING_SHOWN, Device, Loaded, Plan, Shown, device
 from .device_transfer import Transfers
 from .driver import DriverError
 from .errors import LaunchError
 from .host_arrays import as_callers_kind, host_dtype
-from .parameter_block import is_packed_as_it_is, packed_number
-from .short_readers import (
-    NotShort,
-    maker,
-    pointer_of,
-    read_cupy,
-    read_numba,
-    read_number,
-    read_number_by_value,
-    read_torch,
-)
+from .parameter_block import POINTER, packed_number
+from .short_way import ShortWay, maker, pointer_of, short_way
 from .target import ON_SIM
 
-KEPT = 512  # plans and short ways of a kernel: sizes that come once each must not fill the memory
-
-
-@dataclass
-class ShortWay:
-    """plan: of the call.  stream: gives the stream that the arrays' library works on.  made: places and makers of the
-    tensors that the call returns.
-    """
-
-    plan: Plan
-    workspaces: Workspaces
-    stream: Callable[[], int]
-    faults: Faults
-    made: tuple[tuple[int, Callable[[], Any]], ...]
+KEPT = 512  # plans of a kernel: sizes that come once each must not fill the memory
+WAYS = 32  # short ways, the one used last first
+LAUNCHED = (None, NOTHING_SHOWN)
 
 
 @dataclass
@@ -100,97 +80,67 @@ class DeviceCalls:
         parameters = build.program.parameters
         self._names = [parameter.name for parameter in parameters]
         self._numbers = [parameter for parameter in parameters if parameter.kind == "scalar"]
+        self._order = dict.fromkeys(self._names, POINTER)
+        self._order |= {parameter.name: parameter.dtype for parameter in self._numbers}
+        self._order |= {workspace.name: POINTER for workspace in build.lowered.workspaces}
         self._plans: dict[Any, tuple[Plan, Workspaces]] = {}
-        self._short: dict[Any, ShortWay] = {}
-        self._readers: dict[type, Callable[[Any, list[Any], list[Any]], None]] = {}
+        self._ways: list[ShortWay] = []
         self._numbers_decide: bool | None = None
 
     # -- the short way
 
-    def short(self, args: tuple[Any, ...], given_stream: Any = None) -> tuple[Any, Shown] | None:
+    def short(self, args: tuple[Any, ...], given_stream: int | None = None) -> tuple[Any, Shown] | None:
         """Launch a call like an earlier one: (result, what was shown); None: it has to go the long way."""
-        key: list[Any] = []
-        values: list[Any] = []
-        readers = self._readers
-        try:
-            for given in args:
-                readers[type(given)](given, key, values)
-            way = self._short[tuple(key)]
-        except (KeyError, NotShort, TypeError):
-            return None
-        faults = way.faults
-        if faults.lost is not None:
-            return None
-        results = []
-        for place, make in way.made:
-            array = make()
-            results.append(array)
-            values.insert(place, pointer_of(array))
-        stream = way.stream() if given_stream is None else given_stream
-        values += way.workspaces.pointers(self.devices, stream)
-        try:
-            shown = way.plan.run(values, stream)
-        except (struct.error, OverflowError):
-            return None  # a number that its type does not hold: the long way says so
-        except DriverError as error:
-            raise faults.error(error, self.kernel) from None
-        faults.running.append((self.kernel, stream))
-        if shown is not NOTHING_SHOWN:
+        ways = self._ways
+        for at, way in enumerate(ways):
+            values = way.values(args, way.wanted)
+            if values is None:
+                continue
+            if at:
+                ways.insert(0, ways.pop(at))
+            faults = way.faults
+            if faults.lost is not None:
+                return None
+            stream = way.stream() if given_stream is None else given_stream
+            result = way.finish(values, stream) if way.finish is not None else None
+            try:
+                shown = way.run(values, stream)
+            except (struct.error, OverflowError):
+                return None  # a number that its type does not hold: the long way says so
+            except DriverError as error:
+                raise faults.error(error, self.kernel) from None
+            faults.running.append((self.kernel, stream))
+            if shown is NOTHING_SHOWN:
+                return LAUNCHED if result is None else (result, shown)
             faults.idle(stream)
-        return (results[0] if len(results) == 1 else results or None), shown
+            return result, shown
+        return None
 
     def _shorten(self, args: tuple[Any, ...], prepared: Prepared) -> None:
         """Let later calls like this one go the short way, where they can."""
-        arrays = [value for value in prepared.binding.values.values() if isinstance(value, DeviceArray)]
-        libraries = {array.library for array in arrays}
-        if len(args) != len(prepared.binding.values) or len(libraries) > 1 or "" in libraries:
+        binding, workspaces = prepared.binding, prepared.workspaces
+        taken = [parameter for parameter in self.build.program.parameters if parameter.name in binding.values]
+        if len(args) != len(taken):
             return
-        for parameter in self._numbers:
-            given = args[list(prepared.binding.values).index(parameter.name)]
-            if type(given) is not _plain_type(parameter.dtype) or not is_packed_as_it_is(parameter.dtype):
-                return
-        for given in args:
-            if type(given) not in self._readers:
-                reader = self._reader(given)
-                if reader is None:
-                    return
-                self._readers[type(given)] = reader
-        key: list[Any] = []
-        try:
-            for given in args:
-                self._readers[type(given)](given, key, [])
-            hash(tuple(key))
-        except (NotShort, TypeError):
+        way = short_way(taken, args, list(binding.values.values()), self._numbers_decide, self.devices.count == 1)
+        if way is None:
             return
-        number = prepared.on.number
-        streams = {"torch": lambda: torch_stream(number), "cupy": cupy_stream}
-        stream = streams.get(next(iter(libraries), ""), lambda: 0)
-        made = []
-        for name, (shape, dtype) in prepared.binding.outputs.items():
-            if not arrays:
-                return
-            like = arrays[0]
-            make = maker(like, shape, dtype, self.devices)
-            made.append((self._names.index(name), make))
-        if len(self._short) >= KEPT:
-            self._short.clear()
-        self._short[tuple(key)] = ShortWay(
-            prepared.plan,
-            prepared.workspaces,
-            stream,
-            prepared.on.faults,
-            tuple(sorted(made, key=lambda pair: pair[0])),
-        )
+        like = next((value for value in binding.values.values() if isinstance(value, DeviceArray)), None)
+        makers = [maker(like, *outline, self.devices) for outline in binding.outputs.values()]
+        # From the first parameter on, so that each place is right when its turn comes.
+        places = sorted((self._names.index(name), at) for at, name in enumerate(binding.outputs))
+        if makers or workspaces.sizes:
 
-    def _reader(self, given: Any) -> Callable[[Any, list[Any], list[Any]], None] | None:
-        library = library_of(type(given))
-        if library == "numba":
-            return read_numba if self.devices.count == 1 else None
-        if library:
-            return {"torch": read_torch, "cupy": read_cupy}[library]
-        if type(given) in (int, float, bool):
-            return read_number_by_value if self._numbers_decide else read_number
-        return None
+            def finish(values: list[Any], stream: int) -> Any:
+                made = [make() for make in makers]
+                for place, at in places:
+                    values.insert(place, pointer_of(made[at]))
+                values += workspaces.pointers(self.devices, stream)
+                return made[0] if len(made) == 1 else made or None
+
+            way.finish = finish
+        way.run, way.faults = prepared.plan.run, prepared.on.faults
+        self._ways = [way, *self._ways[: WAYS - 1]]
 
     # -- the long way
 
@@ -262,9 +212,11 @@ class DeviceCalls:
         found = self._plans.get(key)
         if found is None:
             workspaces = self.build.lowered.workspaces
-            order = [*self._names, *(workspace.name for workspace in workspaces)]
             loaded: Loaded = self.build.loaded(on)
-            plan = Plan(loaded, order, {**sizes, **numbers})
+            try:
+                plan = Plan(loaded, self._order, {**sizes, **numbers})
+            except struct.error:
+                raise _too_large(binding) from None
             if len(self._plans) >= KEPT:
                 self._plans.clear()
             found = self._plans[key] = (plan, Workspaces(tuple(_bytes(w, binding) for w in workspaces)))
@@ -301,6 +253,9 @@ class DeviceCalls:
         values, made = self.values(prepared, transfers)
         shown = NOTHING_SHOWN
         faults = prepared.on.faults
+        if not transfers.empty and faults.running:
+            driver.synchronise(stream)  # a fault of an earlier launch must not look like one of this
+            faults.idle(stream)
         faults.running.append((self.kernel, stream))
         shown = prepared.plan.run(values, stream)
         if not transfers.empty:
@@ -365,6 +320,17 @@ def _streams(arrays: Any, given: Any) -> tuple[int, tuple[int, ...]]:
     return chosen, tuple(stream for stream in declared if stream != chosen)
 
 
+def _too_large(binding: Binding) -> Refusal:
+    """TL301 of the largest size: its variable is of a type that does not hold it."""
+    var = max(binding.symbols.values, key=lambda var: binding.symbols.values[var])
+    value, origin = binding.symbols.values[var], binding.symbols.origins.get(var, "")
+    name = origin.rpartition(" ")[2] or var.name
+    remedy = f'write `T.dynamic("{var.name}", "int64")`'
+    return Refusal(
+        say.ArgumentMismatch(argument=name, expected="a size that int32 holds", given=f"{value}", remedy=remedy)
+    )
+
+
 def _lack_sizes(launches: Any, sizes: Mapping[str, int]) -> bool:
     """Do the configurations need more than the sizes that shapes give: numbers among the arguments?"""
     try:
@@ -382,9 +348,3 @@ def _bytes(workspace: Any, binding: Binding) -> int:
     for extent in workspace.shape:
         size *= binding.symbols.evaluate(extent) or 0
     return size
-
-
-def _plain_type(dtype: str) -> type:
-    if dtype == "bool":
-        return bool
-    return int if dtype.startswith(("int", "uint")) else float

@@ -19,7 +19,6 @@ from .parameter_block import POINTER, Layout
 # Results that say that the calling thread has no context, or one of another device.
 NO_CONTEXT = ("CUDA_ERROR_INVALID_CONTEXT", "CUDA_ERROR_NOT_INITIALIZED", "CUDA_ERROR_INVALID_HANDLE")
 AXES = "xyz"
-REPORT = "address of the report"
 
 
 @dataclass(eq=False)
@@ -99,7 +98,7 @@ class Step:
     """
 
     function: Any
-    layout: Layout
+    index: int
     configuration: tuple[int, int, int, int, int, int, int] | None
     report: Any
 
@@ -115,30 +114,31 @@ class Shown:
 class Plan:
     """The launches of a kernel for one set of sizes on one device.
 
-    order: names of the values of a call: parameters, workspaces.  A program that reports takes the address of the
-    buffer after them.  sizes: values of the shape variables by name.  Where grids depend on numbers among the
-    arguments, there is a plan for each set of them.
+    order: names and types of the values of a call: parameters, workspaces; POINTER for addresses.  sizes: values of
+    the shape variables by name, and of the numbers among the arguments where grids depend on them.
+    struct.error: a size does not fit the type of its variable.
     """
 
-    def __init__(self, loaded: Loaded, order: Sequence[str], sizes: Mapping[str, int]):
+    def __init__(self, loaded: Loaded, order: Mapping[str, str], sizes: Mapping[str, int]):
         self.loaded, self.device = loaded, loaded.device
-        self.reports = any(launch.report for launch in loaded.program.launches)
+        launches = loaded.program.launches
+        self.reports = any(launch.report for launch in launches)
         places = {name: at for at, name in enumerate(order)}
-        if self.reports:
-            order = [*order, REPORT]
-            places |= {launch.report: len(order) - 1 for launch in loaded.program.launches if launch.report}
-        constants = [name for name in sizes if name not in places]
+        constants: dict[str, tuple[str, Any]] = {}
+        for parameter in (parameter for launch in launches for parameter in launch.parameters):
+            if parameter.name in sizes and parameter.name not in places:
+                constants[parameter.name] = (parameter.dtype, sizes[parameter.name])
+        for launch in launches:
+            if launch.report:
+                constants[launch.report] = (POINTER, self.device.reports.pointer)
         places |= {name: len(order) + at for at, name in enumerate(constants)}
-        self.constants = tuple(sizes[name] for name in constants)
-        self.steps = [self._step(index, places, sizes) for index in range(len(loaded.functions))]
-        self._raw_launch = self.device.devices.driver.raw_launch
-        self._one_device = self.device.devices.count == 1
+        slots = [[places[parameter.name] for parameter in launch.parameters] for launch in launches]
+        self.layout = Layout(list(order.values()), list(constants.values()), slots)
+        self.steps = [self._step(index, sizes) for index in range(len(launches))]
+        self.run = self._run_with_reports if self.reports else self._runner()
 
-    def _step(self, index: int, places: Mapping[str, int], sizes: Mapping[str, int]) -> Step:
+    def _step(self, index: int, sizes: Mapping[str, int]) -> Step:
         launch = self.loaded.program.launches[index]
-        names = [parameter.name for parameter in launch.parameters]
-        dtypes = [POINTER if parameter.kind == POINTER else parameter.dtype for parameter in launch.parameters]
-        layout = Layout(dtypes, [places[name] for name in names])
         grid, block, shared = launch.configuration(sizes)
         grid, block = _three(grid), _three(block)
         configuration = None
@@ -147,7 +147,7 @@ class Plan:
             self.loaded.allow_shared(index, shared)
             configuration = (*grid, *block, shared)
         report = self.loaded.program.reports[index] if launch.report else None
-        return Step(self.loaded.functions[index], layout, configuration, report)
+        return Step(self.loaded.functions[index], index, configuration, report)
 
     def _check(self, name: str, grid: tuple[int, ...], block: tuple[int, ...]) -> None:
         facts = self.device.devices.facts(self.device.number)
@@ -164,73 +164,89 @@ class Plan:
             problem = f"a block of `{name}` has {block[0] * block[1] * block[2]} threads, the device takes 1 to 1024"
             raise Refusal(say.LaunchConfiguration(problem=problem, remedy="give `T.Kernel` fewer `threads`"))
 
-    def run(self, values: Sequence[Any], stream: int) -> Shown:
-        """Put the launches into a stream; values in the order of `order`.  DriverError, struct.error, OverflowError."""
-        if self.reports:
-            return self._run_with_reports(values, stream)
-        values = (*values, *self.constants)
-        handle = self.device.devices.driver.stream(stream)
-        if not self._one_device:
-            self.device.devices.activate(self.device.number)
-        for step in self.steps:
-            if step.configuration is not None:
-                self._launch(step, values, handle)
-        return NOTHING_SHOWN
+    def _runner(self) -> Callable[[Sequence[Any], int], Shown]:
+        """`run(values, stream)`: put the launches into a stream; values in the order of `order`.
 
-    def _launch(self, step: Step, values: Sequence[Any], handle: Any) -> None:
-        block = step.layout.block(values)
-        configuration = step.configuration
-        assert configuration is not None
-        result = self._raw_launch(step.function, *configuration, handle, block.address, 0)[0]
+        DriverError: the driver refuses.  struct.error, OverflowError: a number does not fit its type.
+        What a call needs is in local variables: this is most of what the host does for it.
+        """
+        layout, device = self.layout, self.device
+        driver, activate, number = device.devices.driver, device.devices.activate, device.number
+        pack_into, free, new_block, stream_of = layout.pack_into, layout.free, layout.block, driver.stream
+        launch, one_device, again = driver.raw_launch, device.devices.count == 1, self._again
+        steps = [(step.function, *step.configuration, step.index) for step in self.steps if step.configuration]
+
+        def run(values: Sequence[Any], stream: int) -> Shown:
+            block = free.pop() if free else new_block()
+            pack_into(block.memory, 0, *values)
+            handle, addresses = stream_of(stream), block.addresses
+            if not one_device:
+                activate(number)
+            for function, gx, gy, gz, bx, by, bz, shared, index in steps:
+                result = launch(function, gx, gy, gz, bx, by, bz, shared, handle, addresses[index], 0)[0]
+                if result:
+                    again(result, (function, gx, gy, gz, bx, by, bz, shared, handle, addresses[index], 0))
+            free.append(block)
+            return NOTHING_SHOWN
+
+        return run
+
+    def _again(self, result: Any, arguments: tuple[Any, ...]) -> None:
+        """A launch failed: a thread that did nothing on the device yet has no context; it gets one, once."""
+        devices = self.device.devices
+        error = devices.driver.error_of(result, "launching")
+        if error.result not in NO_CONTEXT:
+            raise error
+        devices.activate(self.device.number)
+        result = devices.driver.raw_launch(*arguments)[0]
         if result:
-            error = self.device.devices.driver.error_of(result, "launching")
-            if error.result not in NO_CONTEXT:
-                raise error
-            # A thread that did nothing on the device yet has no context.
-            self.device.devices.activate(self.device.number)
-            result = self._raw_launch(step.function, *configuration, handle, block.address, 0)[0]
-            if result:
-                raise self.device.devices.driver.error_of(result, "launching")
-        step.layout.free.append(block)
+            raise devices.driver.error_of(result, "launching")
 
     def _run_with_reports(self, values: Sequence[Any], stream: int) -> Shown:
         """Launch by launch, so that what one says stands before what the next does; none follows a failed assertion."""
         on = self.device
         driver = on.devices.driver
+        printed: list[str] = []
         with on.lock:
             on.devices.activate(on.number)
-            buffer = on.reports
-            values = (*values, buffer.pointer, *self.constants)
-            handle = driver.stream(stream)
-            printed: list[str] = []
+            block = self.layout.block()
+            self.layout.pack_into(block.memory, 0, *values)
             for step in self.steps:
                 if step.configuration is None:
                     continue
                 silent = step.report is None or driver.is_capturing(stream)
                 if not silent:
-                    buffer.clear(stream)
-                self._launch(step, values, handle)
+                    on.reports.clear(stream)
+                self._launch(step, block.addresses[step.index], stream)
                 if silent:
                     continue
-                grid, block = step.configuration[:3], step.configuration[3:6]
-                content = step.report.read(buffer.read(stream), grid, block)
+                grid, threads = step.configuration[:3], step.configuration[3:6]
+                content = step.report.read(on.reports.read(stream), grid, threads)
                 printed += content.printed
                 if content.failures:
                     return Shown(tuple(printed), content.failures)
+            self.layout.free.append(block)
             return Shown(tuple(printed))
+
+    def _launch(self, step: Step, address: int, stream: int) -> None:
+        driver = self.device.devices.driver
+        assert step.configuration is not None
+        arguments = (step.function, *step.configuration, driver.stream(stream), address, 0)
+        result = driver.raw_launch(*arguments)[0]
+        if result:
+            self._again(result, arguments)
 
     def launcher(self, values: Sequence[Any], stream: int) -> Callable[[], None]:
         """The launches for these values and nothing else: for timing, where what a kernel says is not read."""
+        block = self.layout.block()
+        self.layout.pack_into(block.memory, 0, *values)
         if self.reports:
             self.device.reports.clear(stream)
-            values = (*values, self.device.reports.pointer)
-        values = (*values, *self.constants)
-        handle = self.device.devices.driver.stream(stream)
         steps = [step for step in self.steps if step.configuration is not None]
 
         def launch() -> None:
             for step in steps:
-                self._launch(step, values, handle)
+                self._launch(step, block.addresses[step.index], stream)
 
         return launch
 

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import sys
-import warnings
-from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from ..source import catalogue as say
@@ -16,38 +13,20 @@ from . import launch_record, views
 from .arguments import bind, uninitialised
 from .build import Build
 from .cache import build_of
-from .device_calls import DeviceCalls
+from .device_calls import LAUNCHED, DeviceCalls
 from .device_launch import NOTHING_SHOWN, Shown
-from .errors import PACKAGE, CompileError, LaunchError
+from .errors import CompileError, LaunchError
 from .expansion import ExpansionNode, PrintedStatements
 from .host_arrays import as_callers_kind
 from .internal import internal_error
 from .simulate import Outcome, simulate
+from .simulated_launches import Launch, SimulatorFindings, launches, warn_of
 from .stages import Stage, definition, device_stages, stages_of
 from .symbols import Symbols
 from .target import Target, resolve
 from .timing import Benchmark, bench, no_timing
 
-
-class SimulatorFindings(UserWarning):
-    """The simulated device found faults in a launch that ran to its end.  diagnostics: the findings."""
-
-    def __init__(self, text: str, diagnostics: tuple[Diagnostic, ...]):
-        super().__init__(text)
-        self.diagnostics = diagnostics
-
-
-@dataclass(frozen=True)
-class Launch:
-    """A call of a kernel on the simulated device, as kept in `launches`."""
-
-    kernel: Kernel
-    findings: tuple[Diagnostic, ...]
-    printed: tuple[str, ...]
-
-
-# The latest launches, oldest first; a notebook shows the findings of those that a cell made.
-launches: deque[Launch] = deque(maxlen=1000)
+__all__ = ["Kernel", "Launch", "SimulatorFindings", "launches"]
 
 
 class Kernel:
@@ -166,11 +145,12 @@ class Kernel:
     # -- launching
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        record = launch_record.current()
-        if record is not None:
-            record.add(self, args, kwargs)
+        if launch_record.record is not None:
+            launch_record.record.add(self, args, kwargs)
         if self._calls is not None and not kwargs:
             done = self._calls.short(args)
+            if done is LAUNCHED:
+                return None
             if done is not None:
                 return self._shown(*done)
         build = self._ready()
@@ -270,11 +250,7 @@ class Kernel:
             sys.stdout.write(line if line.endswith("\n") else line + "\n")
         if outcome.failed_assertion is not None:
             raise LaunchError(outcome.failed_assertion, self.text)
-        if outcome.findings:
-            said = "; ".join(str(finding) for finding in outcome.findings[:3])
-            more = f"; and {len(outcome.findings) - 3} more" if len(outcome.findings) > 3 else ""
-            text = f"the simulated device found faults in kernel {self.name}: {said}{more}"
-            warnings.warn(SimulatorFindings(text, outcome.findings), stacklevel=_calling_level())
+        warn_of(self.name, outcome.findings)
 
     def _launch_error(self, message: Message) -> LaunchError:
         """The refusal of a launch, at the parameter it speaks of or at the kernel."""
@@ -420,14 +396,6 @@ class Kernel:
             count = sum(diagnostic.severity == "error" for diagnostic in self._diagnostics)
             return f"<Kernel {self.name}: refused, {count} error{'s' * (count != 1)}>"
         return f"<Kernel {self.name}({', '.join(map(_written, self.parameters))}) for {self.target}>"
-
-
-def _calling_level() -> int:
-    """How many frames lie between a warning of the function at hand and the user's code that called the kernel."""
-    level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
-        level, frame = level + 1, frame.f_back
-    return level
 
 
 def _written(parameter: Any) -> str:

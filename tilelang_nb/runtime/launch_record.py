@@ -24,20 +24,16 @@ class LaunchRecord:
             yield kernel.bench(*args, **kwargs)
 
 
-_record: LaunchRecord | None = None
-
-
-def current() -> LaunchRecord | None:
-    """The record that calls are added to; None while none is taken."""
-    return _record
+# The record that calls are added to; None while none is taken.
+record: LaunchRecord | None = None
 
 
 @contextmanager
 def recording() -> Iterator[LaunchRecord]:
     """Record the calls of kernels in the block."""
-    global _record
-    before, _record = _record, LaunchRecord()
+    global record
+    before, record = record, LaunchRecord()
     try:
-        yield _record
+        yield record
     finally:
-        _record = before
+        record = before

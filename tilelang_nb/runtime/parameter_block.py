@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Callable, Sequence
-from operator import itemgetter
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -62,47 +61,39 @@ def packed_number(dtype: str, number: Any) -> Any:
 
 
 class Block:
-    """memory: the slots.  address: of the array of their addresses."""
+    """memory: the slots.  addresses: for each launch, of the array of the addresses of its parameters' slots."""
 
-    __slots__ = ("address", "addresses", "memory")
+    __slots__ = ("_arrays", "addresses", "memory")
 
-    def __init__(self, slots: int):
+    def __init__(self, slots: int, launches: Sequence[Sequence[int]]):
         self.memory = (ctypes.c_char * (SLOT * max(slots, 1)))()
         start = ctypes.addressof(self.memory)
-        self.addresses = (ctypes.c_void_p * max(slots, 1))(*(start + SLOT * slot for slot in range(max(slots, 1))))
-        self.address = ctypes.addressof(self.addresses)
+        self._arrays = [
+            (ctypes.c_void_p * max(len(places), 1))(*(start + SLOT * place for place in places)) for places in launches
+        ]
+        self.addresses = [ctypes.addressof(array) for array in self._arrays]
 
 
 class Layout:
-    """How the parameters of one CUDA kernel are filled from the values of a call.
+    """The slots for the calls of a plan: first those of the values of a call, then those of its constants.
 
-    dtypes: for each parameter its type, or "pointer".  positions: for each the index of its value in the values of a
-    call.  Several threads may launch at once: each takes a free block and gives it back.
+    dtypes: of the values, POINTER for addresses.  constants: type and number of each.  launches: for each launch the
+    slots of the parameters of its CUDA kernel, in their order.  Several threads may launch at once: each takes a free
+    block and gives it back.  struct.error: a constant does not fit its type.
     """
 
-    def __init__(self, dtypes: Sequence[str], positions: Sequence[int]):
-        self.slots = len(dtypes)
+    def __init__(self, dtypes: Sequence[str], constants: Sequence[tuple[str, Any]], launches: Sequence[Sequence[int]]):
         self.pack_into = struct.Struct("<" + "".join(map(slot_format, dtypes))).pack_into
-        self.pick = _picker(positions)
         self.free: list[Block] = []
+        self._begin, self._slots, self._launches = SLOT * len(dtypes), len(dtypes) + len(constants), launches
+        form = "<" + "".join(slot_format(dtype) for dtype, _ in constants)
+        self._constants = struct.pack(form, *(packed_number(dtype, number) for dtype, number in constants))
 
-    def block(self, values: Sequence[Any]) -> Block:
-        """A block filled with the values.  struct.error, OverflowError: a number does not fit its type."""
+    def block(self) -> Block:
+        """A block that no launch uses, its constants filled in."""
         try:
-            block = self.free.pop()
+            return self.free.pop()
         except IndexError:
-            block = Block(self.slots)
-        self.pack_into(block.memory, 0, *self.pick(values))
-        return block
-
-
-def _picker(positions: Sequence[int]) -> Callable[[Sequence[Any]], Sequence[Any]]:
-    if len(positions) == 1:
-        only = positions[0]
-        return lambda values: (values[only],)
-    if not positions:
-        return lambda values: ()
-    if list(positions) == list(range(len(positions))):
-        count = len(positions)
-        return lambda values: values[:count]
-    return itemgetter(*positions)
+            made = Block(self._slots, self._launches)
+            ctypes.memmove(ctypes.addressof(made.memory) + self._begin, self._constants, len(self._constants))
+            return made

@@ -11,6 +11,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..runtime.compilation import trying
 from ..runtime.errors import CompileError, LaunchError
 from ..runtime.kernel import Kernel
 from ..runtime.target import resolve
@@ -48,26 +49,26 @@ class TunedFunction:
         key = self.factory.key(args, kwargs)
         kernel = self._chosen.get(key) if key is not None else None
         if kernel is None:
-            kernel = self._fastest(what, args, kwargs, configurations)
+            kernel = self._fastest(args, kwargs, configurations)
             if key is not None:
                 self._chosen[key] = kernel
         return kernel
 
-    def _fastest(
-        self, what: str, args: tuple[Any, ...], kwargs: dict[str, Any], configurations: list[dict[str, Any]]
-    ) -> Kernel:
+    def _fastest(self, args: tuple[Any, ...], kwargs: dict[str, Any], configurations: list[dict[str, Any]]) -> Kernel:
         """The fastest of the configurations that compile and fit the device; it carries `config` and `latency`."""
         timed: list[tuple[float, int, Kernel]] = []
         failed: list[Exception] = []
-        for number, configuration in enumerate(configurations):
-            try:
-                kernel = self.factory(*args, **{**configuration, **kwargs})
-                timed.append((float(kernel.bench().milliseconds), number, kernel))
-            except (CompileError, LaunchError) as error:
-                failed.append(error)
-        if not timed:
-            raise failed[0]
-        latency, number, kernel = min(timed, key=lambda entry: entry[:2])
+        with trying() as choose:
+            for number, configuration in enumerate(configurations):
+                try:
+                    kernel = self.factory(*args, **{**configuration, **kwargs})
+                    timed.append((float(kernel.bench().milliseconds), number, kernel))
+                except (CompileError, LaunchError) as error:
+                    failed.append(error)
+            if not timed:
+                raise failed[0]
+            latency, number, kernel = min(timed, key=lambda entry: entry[:2])
+            choose(kernel)
         kernel.config, kernel.latency = dict(configurations[number]), latency
         return kernel
 
