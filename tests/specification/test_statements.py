@@ -101,6 +101,7 @@ def test_match_is_pythons_on_compile_time_values_and_refused_on_device_values() 
 def test_a_bare_return_ends_the_kernel() -> None:
     """6.6: As the last statement."""
     computes("out[0] = n\nreturn", out=[3])
+    computes("out[0] = n\nreturn None", out=[3])  # the same in Python
 
 
 def test_a_return_elsewhere_or_with_a_value_is_refused() -> None:

@@ -16,7 +16,7 @@ from .control import ReturnValue
 from .locate import MARK
 from .merge import merge, merge_branches, merge_host_branches
 from .names import bound_names
-from .refusals import returns_early, returns_from_macro, returns_value
+from .refusals import has_value, returns_early, returns_from_macro, returns_value
 
 
 def truth_at(walker: Any, node: ast.expr) -> Any:
@@ -158,7 +158,7 @@ def return_statement(walker: Any, node: ast.Return) -> None:
             raise returns_from_macro(node)
     elif inside or walker.loops:
         raise returns_early(node)
-    elif node.value is not None and not walker.may_return:
+    elif has_value(node) and not walker.may_return:
         raise returns_value(node)
     raise ReturnValue(walker.evaluate(node.value) if node.value else None)
 

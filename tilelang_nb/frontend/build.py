@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import CodeType
-from typing import Any
+from typing import Any, TypeVar
 
 from tvm import tirx as tir
 
@@ -27,6 +27,8 @@ from .parameters import argument_of, read_parameters
 from .program import Parameter, TileProgram
 from .restarts import Shared
 from .walk import Walker
+
+W = TypeVar("W", bound=Walker)
 
 
 @dataclass(frozen=True)
@@ -52,8 +54,14 @@ def build_kernel(
     text = definition.text
     parameters, wrong = read_parameters(text, definition.node, annotations, defaults, evaluate)
     refused = tuple([_located(refusal, definition) for refusal in wrong])
+    shared = Shared()
+    shared.remember_outside(definition, outer)
+
+    def begin(promoted: dict[Site, Kind]) -> Walker:
+        return Walker(definition, outer, promoted, shared, limits)
+
     try:
-        walker, printed = find_scalars(definition, parameters, outer, limits)
+        walker, printed = final_pass(begin, lambda walker: walk(walker, parameters), shared, limits)
     except RecursionError:
         message = say.UnsupportedSyntax(
             what="a kernel nested too deeply", remedy="split it, with `@T.macro` for the parts"
@@ -73,30 +81,26 @@ def _located(refusal: Refusal, definition: Definition) -> Diagnostic:
     return refusal.message.at(span, refusal.notes, refusal.fixes)
 
 
-def find_scalars(
-    definition: Definition, parameters: list[Parameter], outer: Outer, limits: Limits
-) -> tuple[Walker, str]:
-    """Walk the kernel until a pass requests no new scalar; the last walk, and what was printed in it.
+def final_pass(
+    begin: Callable[[dict[Site, Kind]], W], walk_over: Callable[[W], None], shared: Shared, limits: Limits
+) -> tuple[W, str]:
+    """Passes of a walk until one requests no new scalar; the last walk, and what was printed in it.
 
-    It ends: a pass either requests a site that was not promoted, or a wider kind for one that was, and the sites and
-    kinds of a text are finite.
+    begin: makes the walk of a pass for the scalars found so far.  It ends: a pass either requests a site that was not
+    promoted, or a wider kind for one that was, and the sites and kinds of a text are finite.
     """
     promoted: dict[Site, Kind] = {}
-    shared = Shared()
-    shared.remember_outside(definition, outer)
     for _ in range(limits.passes):
         shared.restore()
-        walker = Walker(definition, outer, promoted, shared, limits)
+        walker = begin(promoted)
         captured = io.StringIO()
         with building(walker.builder), contextlib.redirect_stdout(captured), collector_paused():
-            walk(walker, parameters)
+            walk_over(walker)
         grown = {**promoted, **walker.requested}
         if grown == promoted:
-            break
+            return walker, captured.getvalue()
         promoted = grown
-    else:
-        raise RuntimeError(f"no end after {limits.passes} passes")
-    return walker, captured.getvalue()
+    raise RuntimeError(f"no end after {limits.passes} passes")
 
 
 def walk(walker: Walker, parameters: list[Parameter]) -> None:

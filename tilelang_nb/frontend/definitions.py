@@ -41,6 +41,11 @@ class Definition:
         }
         return frozenset(read - self.local_names)
 
+    @cached_property
+    def attribute_names(self) -> frozenset[str]:
+        """Names of the attributes that the function reads."""
+        return frozenset(node.attr for node in ast.walk(self.node) if isinstance(node, ast.Attribute))
+
 
 def parameters(node: ast.FunctionDef) -> list[ast.arg]:
     """All parameters of a definition."""

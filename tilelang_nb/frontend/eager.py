@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import io
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -23,12 +22,12 @@ from ..language.dtypes import Dtype
 from ..language.promotion import Kind
 from ..language.protocols import refuse
 from ..language.tensors import EmptyTensor, Tensor, named_sizes
-from ..language.values import Buffer, builder, building, is_building
+from ..language.values import Buffer, builder, is_building
 from ..source import catalogue as say
 from ..source.diagnostic import Diagnostic, Message, Poisoned, Refusal
 from ..source.text import Text
 from .assign import annotation
-from .build import finish
+from .build import final_pass, finish
 from .control import ReturnValue
 from .definitions import Definition, definition_of, session_of
 from .eager_syntax import annotated_parameters, constant_names
@@ -215,23 +214,16 @@ def build(eager: EagerDefinition, call: Call) -> EagerBuilt:
 
 def _walk(eager: EagerDefinition, call: Call, *, launches: bool) -> tuple[EagerWalker, str]:
     """Passes of the walk until none requests a new mutable scalar, as for other kernels."""
-    promoted: dict[Site, Kind] = {}
     outer, shared = eager.outer, call.shared
     shared.remember_outside(eager.definition, outer)
     for argument in call.arguments.values():
         if argument is not RUN_TIME:
             shared.remember(argument)
-    for _ in range(eager.limits.passes):
-        shared.restore()
-        walker = EagerWalker(eager, outer, promoted, call, launches)
-        captured = io.StringIO()
-        with building(walker.builder), contextlib.redirect_stdout(captured):
-            walker.run()
-        grown = {**promoted, **walker.requested}
-        if grown == promoted:
-            return walker, captured.getvalue()
-        promoted = grown
-    raise RuntimeError(f"no end after {eager.limits.passes} passes")
+
+    def begin(promoted: dict[Site, Kind]) -> EagerWalker:
+        return EagerWalker(eager, outer, promoted, call, launches)
+
+    return final_pass(begin, EagerWalker.run, shared, eager.limits)
 
 
 class EagerWalker(Walker):

@@ -203,6 +203,11 @@ class _Part:
             return None
 
 
+def state_of(value: Any) -> list[Any]:
+    """The state of one object now, part by part: contents, attributes by name, bytes of an array."""
+    return [part() for part in _state(value)]
+
+
 def _state(value: Any) -> Iterator[_Part]:
     kind = type(value)
     if kind is types.CellType:

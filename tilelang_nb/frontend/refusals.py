@@ -138,6 +138,11 @@ def returns_early(node: ast.Return) -> Refusal:
     return Refusal(say.ReturnNotAllowed(problem=problem, remedy=remedy), node)
 
 
+def has_value(node: ast.Return) -> bool:
+    """Whether a `return` gives something: `return None` says no more than `return`."""
+    return node.value is not None and not (isinstance(node.value, ast.Constant) and node.value.value is None)
+
+
 def returns_value(node: ast.Return) -> Refusal:
     """TL121 for the value of a kernel."""
     problem, remedy = "a kernel returns nothing", "store the result in a buffer parameter"

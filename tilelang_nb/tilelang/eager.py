@@ -19,6 +19,7 @@ import numpy as np
 from ..frontend import eager
 from ..frontend.eager_syntax import syntax_mistakes
 from ..frontend.locate import header_span
+from ..frontend.surroundings import comparable
 from ..language.tensors import Tensor
 from ..language.values import is_building, is_device
 from ..runtime.arguments import bind
@@ -308,4 +309,7 @@ def _frozen(value: Any) -> Any:
         hash(value)
     except Exception:
         return UNKEYED
-    return (type(value), repr(value) if isinstance(value, float) else value)
+    changes = type(value).__hash__ is object.__hash__ and not isinstance(
+        value, type
+    )  # equal to itself, whatever it holds
+    return (type(value), repr(value) if isinstance(value, float) else comparable(value) if changes else value)

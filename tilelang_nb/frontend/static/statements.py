@@ -375,7 +375,7 @@ class Statements:
                 raise refusals.returns_from_macro(node)
         elif self.depth or any(loop.kind != "unknown" for loop in self.loops):
             raise refusals.returns_early(node)
-        elif node.value is not None and not self.may_return and not self.loops:
+        elif refusals.has_value(node) and not self.may_return and not self.loops:
             raise refusals.returns_value(node)
         if node.value is not None:
             self.evaluate(node.value)
