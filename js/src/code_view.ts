@@ -8,7 +8,7 @@ import { clamp } from "./text";
 import type { Language } from "./wire";
 
 export const ROW = 18; // px; the line height in style.css
-const CHARACTER = 7.3; // px, about
+export const CHARACTER = 7.3; // px, about
 const OVER = 10; // rows drawn beyond either edge
 const TALLEST = 8_000_000; // px; browsers cap an element's height, so beyond it the scroll bar is scaled
 
@@ -125,13 +125,14 @@ export class CodeView {
     this.paint();
   }
 
-  /** Scrolls sideways until the end of a drawn row is in sight, but not past one of its columns. */
-  reach(row: number, column: number): void {
+  /** Scrolls sideways until the end of a drawn row, and a range of columns above it, is in sight, but not past its start. */
+  reach(row: number, column: number, endColumn: number): void {
     const line = this.window.querySelector<HTMLElement>(`[data-row="${row}"] > .line`);
     if (!line) return;
     const text = document.createRange();
     text.selectNodeContents(line);
-    const beyond = text.getBoundingClientRect().right - this.scroller.getBoundingClientRect().right + 12;
+    const end = Math.max(text.getBoundingClientRect().right, line.getBoundingClientRect().left + Math.min(endColumn, column + 40) * CHARACTER);
+    const beyond = end - this.scroller.getBoundingClientRect().right + 12;
     if (beyond > 0) this.scroller.scrollLeft = Math.min(beyond, Math.max(0, column * CHARACTER - 24));
   }
 

@@ -9,10 +9,10 @@ const LAUNCH = new Set(["launch", "time", "rate", "traffic", "check", "compiled 
 
 export class RunPane implements Pane {
   readonly element: HTMLElement;
-  private readonly page = div("report");
+  private readonly page = div("sections");
 
   constructor(private readonly shell: Shell) {
-    this.element = div("body", this.page);
+    this.element = div("body", div("report", this.page));
   }
 
   draw(): void {

@@ -1,6 +1,6 @@
 // The cell's text: what each line costs in the shown stage, pins, squiggles with their messages.
 
-import { CodeView, type Look, type Rows } from "../code_view";
+import { CHARACTER, CodeView, type Look, type Rows } from "../code_view";
 import { bold, div, fill, h, prose, span, type Kid } from "../dom";
 import { Carries } from "../highlight";
 import type { Tick } from "../minimap";
@@ -80,7 +80,8 @@ export class SourcePane implements Pane {
     this.code.scroller.scrollLeft = 0;
     this.code.reveal(at - 1);
     if (!this.code.isVisible(at)) this.code.scrollTo(this.code.top + 36);
-    this.code.reach(at, problem.place!.column);
+    const { line, column, endLine, endColumn } = problem.place!;
+    this.code.reach(at, column, line === endLine ? endColumn : column);
   }
 
   soften(lines: readonly number[] | null): void {
@@ -128,7 +129,7 @@ export class SourcePane implements Pane {
         gutter: [span("sign"), span("number"), span("weight")],
         class: `message ${severity}`,
         title: label ? `${label}\n${message}` : message,
-        node: [span("caret", " ".repeat(row.problem.place!.column) + "╰ "), prose(label || message)],
+        node: this.message(row.problem.place!.column, label || message),
       };
     }
     const { line } = row;
@@ -153,6 +154,14 @@ export class SourcePane implements Pane {
         span("weight", weight > 0 && [h("i", { style: { "--share": `${(weight / this.heaviest) * 100}%` } }), span("", brief(weight))]),
       ],
     };
+  }
+
+  /** A message under its place: to the right of it, or to the left where it would not fit there. */
+  private message(column: number, text: string): Kid {
+    const room = this.code.scroller.clientWidth - 96;
+    const isLeft = room > 0 && (column + 2) * CHARACTER + text.length * 7 > room && column * CHARACTER > text.length * 7.6;
+    if (!isLeft) return [span("caret", " ".repeat(column) + "╰ "), prose(text)];
+    return [h("span", { class: "caret before", style: { width: `${column}ch` } }, h("span", { class: "words" }, prose(text))), span("caret", "╯")];
   }
 
   private sign(severity: string | undefined, pin: number): Kid {

@@ -110,8 +110,8 @@ export class Timeline implements Pane {
     if (!stage.listing) return "not reached";
     if (stage.name === "source") return plural(stage.listing.count, "line");
     if (stage.sameAs) return hasDots ? null : "no change";
-    if (stage.plus || stage.minus) return [span("plus", `+${grouped(stage.plus)}`), span("minus", `−${grouped(stage.minus)}`), time];
-    return [hasDots ? null : plural(stage.listing.count, "line"), time];
+    if (stage.plus || stage.minus) return [span("plus", `+${grouped(stage.plus)}`), span("minus", `−${grouped(stage.minus)}`), time && span("", time)];
+    return [!hasDots && span("", plural(stage.listing.count, "line")), time && span("", time)];
   }
 
   private press(stage: Stage, isBase: boolean): void {

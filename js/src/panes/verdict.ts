@@ -17,7 +17,6 @@ export class Verdict implements Pane {
 
   draw(): void {
     const { trace, state } = this.shell;
-    const { kernel } = state;
     const errors = trace.problems.filter((problem) => problem.wire.severity === "error" && !problem.foundIn).length;
     const failed = errors > 0 || !trace.wire.ok;
     const isSimulated = trace.wire.target === "sim";
@@ -35,7 +34,8 @@ export class Verdict implements Pane {
       button("tall", state.isTall ? "Compact" : "Expand", () => this.shell.set({ isTall: !state.isTall }), { class: "tool", title: "height (f)" }),
     );
     this.element.toggleAttribute("data-failed", failed);
-    void kernel;
+    const chosen = this.element.querySelector<HTMLElement>('.names [aria-selected="true"]');
+    if (chosen?.parentElement) chosen.parentElement.scrollLeft = chosen.offsetLeft - chosen.parentElement.offsetLeft - 24;
   }
 
   /** The kernel's name; with several, one to choose. */
