@@ -248,6 +248,34 @@ def test_returned_tensors_are_of_the_caller_s_library(kernels: dict[str, Any]) -
         assert made.is_cuda and np.array_equal(made.cpu().numpy(), ramp(100) * np.float32(factor))
 
 
+EAGER = """
+@tilelang.jit
+def add(A, B, block: int = 128):
+    N = T.const("N")
+    A: T.Tensor[[N], T.float32]
+    B: T.Tensor[[N], T.float32]
+    C = T.empty((N,), T.float32)
+    with T.Kernel(T.ceildiv(N, block), threads=block) as bx:
+        for i in T.Parallel(block):
+            C[bx * block + i] = A[bx * block + i] + B[bx * block + i]
+    return C
+"""
+
+
+def test_eager_kernels_take_and_return_device_arrays() -> None:
+    torch = pytest.importorskip("torch")
+    c = tilelang_nb.compile_cell(EAGER, target="cuda")
+    assert c.ok, c.to_text()
+    add = c.namespace["add"]
+    for count in (1000, 64, 1000):
+        a = torch.from_numpy(ramp(count)).cuda()
+        made = add(a, a + 1)
+        assert made.is_cuda and torch.equal(made, 2 * a + 1)
+    assert len(add.kernels) == 2
+    host = add(ramp(64), ramp(64))
+    assert isinstance(host, np.ndarray) and np.array_equal(host, 2 * ramp(64))
+
+
 def test_a_graph_of_torch_holds_launches(kernels: dict[str, Any]) -> None:
     torch = pytest.importorskip("torch")
     tensor = torch.zeros(512, device="cuda")

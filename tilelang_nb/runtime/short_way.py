@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -164,7 +164,8 @@ def pointer_of(array: Any) -> int:
 def maker(like: DeviceArray | None, shape: tuple[int, ...], dtype: np.dtype, devices: Any) -> Callable[[], Any]:
     """Makes new arrays in the kind of `like`, not initialised."""
     if like is None or like.library != "torch":
-        return lambda: new_array(like, shape, dtype, devices)
+        kind = like and replace(like, owner=None)  # an array of the caller's is not kept alive
+        return lambda: new_array(kind, shape, dtype, devices)
     made = new_array(like, shape, dtype, devices)
     empty, options = type(made).new_empty, {"dtype": made.dtype, "device": made.device}
     small = made.new_empty(0)  # holds no memory of the caller's
