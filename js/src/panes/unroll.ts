@@ -8,7 +8,7 @@ import type { Listing } from "../listing";
 import { painted } from "../paint";
 import type { Shell } from "../state";
 import { holeName, Templates, type Template } from "../template";
-import { clamp, percent, plural } from "../text";
+import { clamp, grouped, percent, plural } from "../text";
 import type { Kernel, Stage } from "../trace";
 import { ListingRows } from "./listing_rows";
 import { codeListeners, softenCode, type CodePane } from "./stage";
@@ -173,7 +173,7 @@ export class UnrollPane implements CodePane {
       `node-${site.id}`,
       [
         span("header ellipsis", painted(site.header, "python")),
-        h("span", { class: "trips", title: `${plural(site.turns.length, "turn")} in all` }, site.kind === "macro" && trips === 1 && site.turns.length === 1 ? "" : `×${isEven ? trips : site.turns.length}`),
+        h("span", { class: "trips", title: `${plural(site.turns.length, "turn")} in all` }, site.kind === "macro" && site.turns.length === 1 ? "" : `×${grouped(isEven && site.kind !== "macro" ? trips : site.turns.length)}`),
         span("about ellipsis", `${site.kind === "for" ? "" : `${WORDS[site.kind] ?? site.kind} · `}line ${site.line} · ${made}`),
         share > 0 && h("span", { class: "meter", style: { "--share": percent(share).replace("<1 %", "1%").replace(" ", "") } }),
       ],
@@ -267,7 +267,7 @@ export class UnrollPane implements CodePane {
     const bound = one.names.map((name, i) => h("span", { class: "bound", "data-tnb": "bound", "data-name": name, title: `${name} = ${here[i] ?? ""}` }, `${name} = `, bold(short(here[i] ?? ""))));
     if (trips < 2) return div("knob", span("dim", "bound"), div("bounds", one.names.some(Boolean) && bound));
     if (!showsColumns)
-      return div("knob", span("dim mono ellipsis", one.names[0]), strip, one === site && [span(""), div("bounds", bound, span("dim", `turn ${at + 1} of ${trips}`))]);
+      return div("knob", span("dim mono ellipsis", one.names[0]), strip, one === site && [span(""), div("bounds", bound, span("dim", `turn ${grouped(at + 1)} of ${grouped(trips)}`))]);
     const line = (name: string, get: (turn: number) => string, kind: string): Kid => [
       span("dim mono ellipsis", name),
       span(`cells ${kind}`, Array.from({ length: trips }, (_, turn) => h("span", { class: turn === at ? "on" : "", title: get(turn), ...(turn === at && kind === "" ? { "data-tnb": "bound", "data-name": name } : {}) }, span("ellipsis", short(get(turn)))))),
