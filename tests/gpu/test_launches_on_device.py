@@ -248,6 +248,21 @@ def test_returned_tensors_are_of_the_caller_s_library(kernels: dict[str, Any]) -
         assert made.is_cuda and np.array_equal(made.cpu().numpy(), ramp(100) * np.float32(factor))
 
 
+def test_a_tensor_that_requires_grad_is_read_and_not_written(kernels: dict[str, Any]) -> None:
+    torch = pytest.importorskip("torch")
+    a = torch.ones(256, device="cuda", requires_grad=True)
+    b = torch.empty(256, device="cuda")
+    kernels["scaled"](a, b, 3.0)
+    kernels["scaled"](torch.nn.Parameter(a.detach()), b, 3.0, stream=torch.cuda.current_stream())
+    assert bool((b == 3).all())
+    for _ in range(2):
+        with pytest.raises(tilelang_nb.LaunchError, match="requires grad") as caught:
+            kernels["scaled"](b, a, 3.0)
+        assert "detach" in caught.value.diagnostic.help
+    with pytest.raises(tilelang_nb.LaunchError, match="layout"):
+        kernels["add_one"](torch.eye(4, device="cuda").to_sparse())
+
+
 EAGER = """
 @tilelang.jit
 def add(A, B, block: int = 128):

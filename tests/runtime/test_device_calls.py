@@ -402,6 +402,15 @@ def test_a_fault_after_a_wait_is_the_one_of_the_launch_since(programs: dict[str,
     assert caught.value.diagnostic.span.line == 13
 
 
+def test_a_fault_of_other_work_is_not_laid_to_a_kernel(programs: dict[str, Any]) -> None:
+    devices = StandInDevices()
+    k = on(programs["scaled"], devices)
+    devices.driver.fails["launch"] = "CUDA_ERROR_ILLEGAL_ADDRESS"
+    with pytest.raises(tilelang_nb.LaunchError, match="of no kernel of this package") as caught:
+        k(DeviceMemory(np.zeros(64, np.float32)), DeviceMemory(np.zeros(64, np.float32)), 1.0)
+    assert caught.value.diagnostic.code == "TL302" and "restart" in caught.value.diagnostic.help
+
+
 def test_a_thread_without_a_context_gets_one_and_the_launch_is_made(programs: dict[str, Any]) -> None:
     devices = StandInDevices()
     k = on(programs["scaled"], devices)

@@ -236,7 +236,10 @@ def _check_strides(parameter: Any, array: np.ndarray, symbols: Symbols) -> None:
             raise _mismatch(parameter.name, expected, f"strides {given}", remedy)
 
 
-def _check_writable(parameter: Any, array: np.ndarray) -> None:
+def _check_writable(parameter: Any, array: Any) -> None:
+    if isinstance(array, DeviceArray) and array.library == "torch" and array.read_only:
+        remedy = f"pass `{parameter.name}.detach()`: what the kernel writes is not seen by autograd"
+        raise _mismatch(parameter.name, "a tensor to write", "one that requires grad", remedy)
     if not array.flags.writeable:
         remedy = f"the kernel writes it: pass an array of your own, `{parameter.name}.copy()`"
         raise _mismatch(parameter.name, "a writable array", "a read-only one", remedy)

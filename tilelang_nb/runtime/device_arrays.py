@@ -128,12 +128,14 @@ class Reader:
         dtype = torch_dtype(given.dtype)
         if dtype is None:
             raise NoHostArray(f"a torch tensor of {given.dtype}", "pass a tensor of another type")
-        if given.requires_grad:
-            raise NoHostArray("a torch.Tensor that requires grad", f"pass `{PLACEHOLDER}.detach()`")
+        if str(given.layout) != "torch.strided":
+            raise NoHostArray(f"a torch tensor of layout {given.layout}", f"pass `{PLACEHOLDER}.to_dense()`")
         strides = tuple(step * dtype.itemsize for step in given.stride())
         number = given.get_device()
         stream = torch_stream(number)
-        return DeviceArray(given.data_ptr(), tuple(given.shape), strides, dtype, number, stream, "torch", given)
+        pointer, shape = given.data_ptr(), tuple(given.shape)
+        # What autograd follows may be read; a kernel that wrote it would go past autograd.
+        return DeviceArray(pointer, shape, strides, dtype, number, stream, "torch", given, given.requires_grad)
 
     def _numba(self, given: Any) -> DeviceArray:
         pointer = int(given.device_ctypes_pointer.value or 0)

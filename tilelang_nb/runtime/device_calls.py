@@ -122,7 +122,8 @@ class DeviceCalls:
         taken = [parameter for parameter in self.build.program.parameters if parameter.name in binding.values]
         if len(args) != len(taken):
             return
-        way = short_way(taken, args, list(binding.values.values()), self._numbers_decide, self.devices.count == 1)
+        decide, alone = bool(self._numbers_decide), self.devices.count == 1
+        way = short_way(taken, args, binding.values, self.build.written, numbers_decide=decide, one_device=alone)
         if way is None:
             return
         like = next((value for value in binding.values.values() if isinstance(value, DeviceArray)), None)
@@ -256,8 +257,8 @@ class DeviceCalls:
         if not transfers.empty and faults.running:
             driver.synchronise(stream)  # a fault of an earlier launch must not look like one of this
             faults.idle(stream)
-        faults.running.append((self.kernel, stream))
         shown = prepared.plan.run(values, stream)
+        faults.running.append((self.kernel, stream))
         if not transfers.empty:
             transfers.finish()
         if not transfers.empty or shown is not NOTHING_SHOWN:

@@ -72,18 +72,26 @@ class Faults:
         return _refused(kernel, f"`{kernel.name}` cannot run: {self.lost}", RESTART)
 
     def _lost(self, error: DriverError, kernel: Any) -> LaunchError:
-        suspects = list(dict.fromkeys(kernel for kernel, _ in self.running)) or [kernel]
+        suspects = list(dict.fromkeys(suspect for suspect, _ in self.running))
+        if error.ran and kernel not in suspects:
+            suspects.append(kernel)
         self.running.clear()
         if self.lost is not None:
             return self._again(kernel)
-        found = suspects[-1] if len(suspects) == 1 else None
-        who = f"kernel {place(found)}" if found is not None else f"one of {', '.join(map(place, reversed(suspects)))}"
+        found = suspects[-1] if len(suspects) == 1 else kernel
+        notes: tuple[Note, ...] = ()
+        remedy = f"{ON_SIM}. Then {RESTART}"
+        if not suspects:
+            who, remedy = f"work that was there before `{kernel.name}`, of no kernel of this package", RESTART
+        elif len(suspects) == 1:
+            who = f"kernel {place(found)}"
+        else:
+            who = f"one of {', '.join(map(place, reversed(suspects)))}"
+            notes = (Note("these were launched since the device was last waited for"),)
         self.lost = f"the CUDA context was lost after {error.words} in {who}"
-        reported = found if found is not None else kernel
         problem = f"{error.words} on device {self.number} in {who}"
-        message = say.TargetUnavailable(problem=problem, remedy=f"{ON_SIM}. Then {RESTART}")
-        notes = () if found is not None else (Note("these were launched since the device was last waited for"),)
-        return LaunchError(message.at(reported.span, notes), reported.text)
+        message = say.TargetUnavailable(problem=problem, remedy=remedy)
+        return LaunchError(message.at(found.span, notes), found.text)
 
 
 def _refused(kernel: Any, problem: str, remedy: str) -> LaunchError:

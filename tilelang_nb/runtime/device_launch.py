@@ -14,6 +14,7 @@ from ..source.diagnostic import Diagnostic, Refusal
 from ..source.wording import with_article
 from .device_faults import Faults
 from .device_reports import ReportBuffer
+from .driver import DriverError
 from .parameter_block import POINTER, Layout
 
 # Results that say that the calling thread has no context, or one of another device.
@@ -221,7 +222,12 @@ class Plan:
                 if silent:
                     continue
                 grid, threads = step.configuration[:3], step.configuration[3:6]
-                content = step.report.read(on.reports.read(stream), grid, threads)
+                try:
+                    words = on.reports.read(stream)
+                except DriverError as error:
+                    error.ran = True
+                    raise
+                content = step.report.read(words, grid, threads)
                 printed += content.printed
                 if content.failures:
                     return Shown(tuple(printed), content.failures)

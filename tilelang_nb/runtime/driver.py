@@ -32,11 +32,15 @@ LOST = frozenset(
 
 
 class DriverError(Exception):
-    """A call of the driver failed.  result: the name of its result, `CUDA_ERROR_...`.  what: what was being done."""
+    """A call of the driver failed.
+
+    result: the name of its result, `CUDA_ERROR_...`.  what: what was being done.  ran: had the kernel at hand begun?
+    A fault that comes up before it has is one of earlier work.
+    """
 
     def __init__(self, result: str, what: str):
         super().__init__(f"{what}: {result}")
-        self.result, self.what = result, what
+        self.result, self.what, self.ran = result, what, False
 
     @property
     def is_lost(self) -> bool:

@@ -8,7 +8,7 @@ a call of a function for each argument would cost as much as reading it.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,9 +19,9 @@ from .device_transfer import ALIGNMENT
 from .parameter_block import is_packed_as_it_is
 
 MISALIGNED = ALIGNMENT - 1
-# What is known of an argument: its type; of an array type of elements, shape, strides (None: it has no gaps), device;
-# of a number None, and the number itself where sizes of the launch depend on it.
-Wanted = tuple[Any, Any, Any, Any, int]
+# What is known of an argument: its type; of an array type of elements, shape, strides (None: it has no gaps), device,
+# and whether it is written; of a number None, and the number itself where sizes of the launch depend on it.
+Wanted = tuple[Any, Any, Any, Any, int, bool]
 
 
 @dataclass
@@ -40,32 +40,41 @@ class ShortWay:
 
 
 def short_way(
-    parameters: Sequence[Any], args: Sequence[Any], bound: Sequence[Any], numbers_decide: bool | None, one_device: bool
+    parameters: Sequence[Any],
+    args: Sequence[Any],
+    bound: Mapping[str, Any],
+    written: frozenset[str],
+    *,
+    numbers_decide: bool,
+    one_device: bool,
 ) -> ShortWay | None:
     """The short way for calls like this one; None where there is none.
 
-    bound: what the arguments were read as.  numbers_decide: do sizes of the launch depend on numbers?
+    bound: what the arguments were read as, by name.  written: names of parameters.  numbers_decide: do sizes of the
+    launch depend on numbers?
     """
-    libraries = {array.library for array in bound if isinstance(array, DeviceArray)}
+    libraries = {array.library for array in bound.values() if isinstance(array, DeviceArray)}
     if len(libraries) != 1:
         return None
     (library,) = libraries
     if library not in READERS or (library == "numba" and not one_device):
         return None
     wanted: list[Wanted] = []
-    for parameter, given, value in zip(parameters, args, bound):
+    for parameter, given in zip(parameters, args):
+        value = bound[parameter.name]
         if parameter.kind == "scalar":
             if type(given) is not _plain_type(parameter.dtype) or not is_packed_as_it_is(parameter.dtype):
                 return None
-            wanted.append((type(given), None, given if numbers_decide else None, None, 0))
+            wanted.append((type(given), None, given if numbers_decide else None, None, 0, False))
         elif isinstance(value, DeviceArray):
             strides: Any = None
             if parameter.strides is not None or library != "torch":
                 strides = given.stride() if library == "torch" else given.strides
-            wanted.append((type(given), given.dtype, given.shape, strides, value.device))
+            writes = parameter.name in written
+            wanted.append((type(given), given.dtype, given.shape, strides, value.device, writes))
         else:
             return None
-    device = next(array.device for array in bound if isinstance(array, DeviceArray))
+    device = next(array.device for array in bound.values() if isinstance(array, DeviceArray))
     streams: dict[str, Callable[[], int]] = {"cupy": cupy_stream, "numba": _default_stream}
     if library == "torch":
         streams["torch"] = functools.partial(torch_stream_of(), device)
@@ -86,7 +95,7 @@ def _torch_values(args: tuple[Any, ...], wanted: tuple[Wanted, ...]) -> list[Any
     if len(args) != len(wanted):
         return None
     values = []
-    for given, (kind, dtype, shape, strides, device) in zip(args, wanted):
+    for given, (kind, dtype, shape, strides, device, writes) in zip(args, wanted):
         if given.__class__ is not kind:
             return None
         if dtype is None:
@@ -94,7 +103,9 @@ def _torch_values(args: tuple[Any, ...], wanted: tuple[Wanted, ...]) -> list[Any
                 return None
             values.append(given)
             continue
-        if given.shape != shape or given.dtype is not dtype or given.get_device() != device or given.requires_grad:
+        if given.shape != shape or given.dtype is not dtype or given.get_device() != device:
+            return None
+        if writes and given.requires_grad:
             return None
         if not given.is_contiguous() if strides is None else given.stride() != strides:
             return None
@@ -109,7 +120,7 @@ def _cupy_values(args: tuple[Any, ...], wanted: tuple[Wanted, ...]) -> list[Any]
     if len(args) != len(wanted):
         return None
     values = []
-    for given, (kind, dtype, shape, strides, device) in zip(args, wanted):
+    for given, (kind, dtype, shape, strides, device, _) in zip(args, wanted):
         if given.__class__ is not kind:
             return None
         if dtype is None:
@@ -131,7 +142,7 @@ def _numba_values(args: tuple[Any, ...], wanted: tuple[Wanted, ...]) -> list[Any
     if len(args) != len(wanted):
         return None
     values = []
-    for given, (kind, dtype, shape, strides, _) in zip(args, wanted):
+    for given, (kind, dtype, shape, strides, _, _) in zip(args, wanted):
         if given.__class__ is not kind:
             return None
         if dtype is None:
