@@ -37,6 +37,7 @@ _DECLARATION = re.compile(r'extern "C" __global__ .*\);$')
 _KERNEL = re.compile(r'extern "C" __global__ .*?(\w+)\([^()]*\) \{$')
 _SHARED_VALUE = re.compile(r"\w+ cse_v\d+ = ")
 _HEXADECIMAL = re.compile(r"(0x[0-9a-f]+(?:\.[0-9a-f]*)?p[+-]\d+)(f?)(?:/\*[^*]*\*/)?")
+_SMALLEST = re.compile(r"(?<![\w.])-(2147483648|9223372036854775808)(?![\w.])")
 _BRACES = ("", "{", "}", "} else {", "};")
 
 
@@ -108,7 +109,7 @@ def _without_marks(text: str, spans: list[Any], kernels: dict[str, Any]) -> tupl
             current = None
         elif _SHARED_VALUE.match(bare):
             waiting.append(len(lines))
-        lines.append(_HEXADECIMAL.sub(_decimal, line.rstrip()))
+        lines.append(_SMALLEST.sub(_smallest, _HEXADECIMAL.sub(_decimal, line.rstrip())))
         places.append(None if bare in _BRACES else current)
     while lines and not lines[-1]:
         lines.pop()
@@ -121,6 +122,11 @@ def _decimal(found: re.Match[str]) -> str:
     value = float.fromhex(found[1])
     shortest = str(np.float32(value)) if found[2] and float(np.float32(value)) == value else repr(value)
     return shortest + found[2]
+
+
+def _smallest(found: re.Match[str]) -> str:
+    """The smallest integer of a type: in C the number without its sign is of a wider type."""
+    return "(-2147483647 - 1)" if found[1] == "2147483648" else "(-9223372036854775807ll - 1)"
 
 
 def _marked(body: Any, spans: list[Any]) -> Any:

@@ -38,7 +38,7 @@ def disassemble(cubin: bytes) -> tuple[str, tuple[int | None, ...]]:
     with tempfile.NamedTemporaryFile(suffix=".cubin", delete=False) as file:
         file.write(cubin)
     try:
-        done = subprocess.run([path, "-c", "-g", file.name], capture_output=True, text=True, timeout=120)
+        done = subprocess.run([path, "-c", "-gi", file.name], capture_output=True, text=True, timeout=120)
     finally:
         os.unlink(file.name)
     if done.returncode != 0:
@@ -49,23 +49,22 @@ def disassemble(cubin: bytes) -> tuple[str, tuple[int | None, ...]]:
 def _with_lines(text: str) -> tuple[str, tuple[int | None, ...]]:
     """Take the notes of places out of the text.
 
-    Code that was inlined from a header has several notes in a row: where it is, then where it was called from.
+    Of code that was inlined several notes stand in a row, that of the outermost call last.
     """
     kept: list[str] = []
     lines: list[int | None] = []
     current: int | None = None
-    fresh = True  # the next note begins a new place
+    noted = False  # the line before was a note
     for line in text.splitlines():
         place = _PLACE.match(line)
         if place:
             mine = int(place[2]) if place[1].endswith(FILE) else None
-            current = mine if fresh or mine is not None else current
-            fresh = False
+            current = mine if mine is not None or not noted else current
+            noted = True
             continue
-        fresh = True
-        instruction = line.lstrip().startswith("/*")
-        if line.startswith(("\t.section", ".section", "//---")):
+        noted = False
+        if line.startswith(("\t.section", "//---")):
             current = None
         kept.append(line)
-        lines.append(current if instruction else None)
+        lines.append(current if line.lstrip().startswith("/*") else None)
     return "\n".join(kept) + "\n", tuple(lines)

@@ -7,16 +7,22 @@ floats are computed in float32 and rounded once.  `T.print` and `T.device_assert
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import tvm
 import tvm_ffi
 from tvm import tirx as tir
+from tvm.ir import StringImm
 from tvm.ir.prim import expr as pe
 
-from tilelang_nb.lowering.rewrite import constant, dtype_of, has
+from tilelang_nb.lowering.rewrite import constant, dtype_of, has, map_children
+from tilelang_nb.lowering.spans import source_span
+from tilelang_nb.source import catalogue as say
+from tilelang_nb.source.diagnostic import Refusal
 
 from .reports import ReportWriter
+from .resources import number
 
 NARROW = ("float16", "bfloat16")
 WIDTHS = {"bool": 8, "int8": 8, "int16": 16, "int32": 32, "int64": 64}
@@ -45,6 +51,8 @@ FLOAT_FUNCTIONS = {
     "round": "tl_round",
     "sigmoid": "tl_sigmoid",
 }
+ARITHMETIC = (pe.Add, pe.Sub, pe.Mul, pe.Div)
+COMPARISONS = (pe.EQ, pe.NE, pe.LT, pe.LE, pe.GT, pe.GE)
 KEPT = ("exp", "exp2", "log", "log2", "log10", "sqrt", "rsqrt", "sin", "cos", "tanh", "pow", "floor", "ceil", "trunc")
 MATHEMATICS = (*KEPT, *FLOAT_FUNCTIONS)
 CLASSIFYING = {"isnan": "tl_isnan", "isinf": "tl_isinf", "isfinite": "tl_isfinite"}
@@ -55,8 +63,22 @@ def is_float(dtype: str) -> bool:
     return "float" in dtype
 
 
-def spell_out(function: Any, report: ReportWriter) -> Any:
-    """The thread program with such operations as calls."""
+# Barriers in shared memory: from which architecture on.
+BARRIERS = {
+    "tirx.ptx.mbarrier_arrive_expect_tx": 90,
+    "tirx.ptx.mbarrier_expect_tx": 90,
+    "tirx.ptx.mbarrier_init": 80,
+    "tirx.cuda.mbarrier_wait": 80,
+}
+
+
+def spell_out(function: Any, report: ReportWriter, arch: str) -> Any:
+    """The thread program with such operations as calls.
+
+    TL302 (Refusal): the architecture has no barriers in shared memory, or none that count bytes.
+    """
+    if number(arch) < max(BARRIERS.values()):
+        function = function.with_body(_older_barriers(function.body, arch))
     body = report.rewrite(function.body) if has(function.body, tir.Evaluate) else function.body
     body = tvm_ffi.structural_map(
         body,
@@ -64,10 +86,28 @@ def spell_out(function: Any, report: ReportWriter) -> Any:
             (tir.Cast, _conversion),
             ((pe.LShift, pe.RShift), _shift),
             ((tir.Max, tir.Min), _extremum),
+            ((*ARITHMETIC, *COMPARISONS), _of_float8),
+            (tir.FloatImm, _constant),
+            (tir.Select, _choice),
             (tvm.ir.Call, _call),
         ],
     )
     return function if body.same_as(function.body) else function.with_body(body)
+
+
+def _older_barriers(node: Any, arch: str) -> Any:
+    """Waiting for a barrier without the instruction that waits."""
+    if not isinstance(node, tir.Evaluate) or not isinstance(node.value, tvm.ir.Call):
+        return map_children(node, lambda child: _older_barriers(child, arch))
+    call = node.value
+    needed = BARRIERS.get(getattr(call.op, "name", ""), 0)
+    if number(arch) < needed:
+        problem = f"this barrier needs sm_{needed}, and the kernel is compiled for {arch}"
+        remedy = "order the threads of a block with `T.sync_threads()`, or choose a newer architecture"
+        raise Refusal(say.TargetUnavailable(problem=problem, remedy=remedy), source_span(node.span))
+    if call.op.name != "tirx.cuda.mbarrier_wait":
+        return node
+    return tir.Evaluate(tir.call_extern("void", "tl_mbarrier_wait", *call.args), node.span)
 
 
 def _call_of(name: str, dtype: str, *arguments: Any) -> Any:
@@ -94,6 +134,23 @@ def _conversion(node: Any) -> Any:
     return node
 
 
+def _of_float8(node: Any) -> Any:
+    """Arithmetic of float8 is that of float32, rounded."""
+    dtype = dtype_of(node.a)
+    if not dtype.startswith("float8"):
+        return node
+    wide = type(node)(*[_conversion(tir.Cast("float32", operand)) for operand in (node.a, node.b)])
+    return wide if isinstance(node, COMPARISONS) else _conversion(tir.Cast(dtype, wide))
+
+
+def _constant(node: Any) -> Any:
+    """The printer's constructors of float8 saturate."""
+    dtype = dtype_of(node)
+    if dtype.startswith("float8") and not math.isfinite(node.value):
+        return _call_of(f"tl_to_{dtype}", dtype, tir.const(node.value, "float32"))
+    return node
+
+
 def _shift(node: Any) -> Any:
     dtype, distance = dtype_of(node), constant(node.b)
     if distance is not None and 0 <= distance < WIDTHS[dtype.lstrip("u")]:
@@ -102,10 +159,30 @@ def _shift(node: Any) -> Any:
     return _call_of(name, dtype, node.a, node.b)
 
 
+def _choice(node: Any) -> Any:
+    """`x if x > y or isnan(x) else y`, as reductions compare, is one instruction of the device."""
+    x, y, condition = node.true_value, node.false_value, node.condition
+    dtype = dtype_of(node)
+    if not isinstance(condition, tir.Or) or dtype not in ("float32", "float16", "bfloat16"):
+        return node
+    compared, call = condition.a, condition.b
+    if not isinstance(compared, pe.GT | pe.LT) or not isinstance(call, tvm.ir.Call):
+        return node
+    if not (isinstance(call.args[0], StringImm) and call.args[0].value == CLASSIFYING["isnan"]):
+        return node
+    given = call.args[1].value if dtype in NARROW and isinstance(call.args[1], tir.Cast) else call.args[1]
+    if all(tvm_ffi.structural_equal(one, other) for one, other in ((compared.a, x), (compared.b, y), (given, x))):
+        return _call_of("tl_nan_max" if isinstance(compared, pe.GT) else "tl_nan_min", dtype, x, y)
+    return node
+
+
 def _extremum(node: Any) -> Any:
     dtype = dtype_of(node)
     if not is_float(dtype):
         return node
+    if dtype.startswith("float8"):
+        wide = [_conversion(tir.Cast("float32", operand)) for operand in (node.a, node.b)]
+        return _conversion(tir.Cast(dtype, _extremum(type(node)(*wide))))
     return _call_of("tl_max" if isinstance(node, tir.Max) else "tl_min", dtype, node.a, node.b)
 
 
@@ -148,6 +225,6 @@ def _mathematics(short: str, node: Any) -> Any:
 
 def _mathematics_of(short: str, dtype: str, arguments: list[Any]) -> Any:
     if short in KEPT:
-        return tir.Call(arguments[0].ty, tvm.ir.Op.get(f"tirx.{short}"), arguments)
+        return tir.power(*arguments) if short == "pow" else getattr(tir, short)(*arguments)
     names = {**FLOAT_FUNCTIONS, **CLASSIFYING, "fabs": "tl_abs", "abs": "tl_abs"}
     return _call_of(names[short], dtype, *arguments)

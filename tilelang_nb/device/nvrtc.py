@@ -20,6 +20,8 @@ from tilelang_nb.source.diagnostic import Refusal
 FILE = "kernel.cu"
 # 177: a variable is never used; 1046: a constant of a float type is not exact.
 OPTIONS = ("-diag-suppress=177,1046", "--ptxas-options=-v", "-lineinfo", "--std=c++17")
+# NVRTC puts the working folder in front of the name.
+_FILE_LINE = re.compile(rf'(\.file\s+\d+\s+")[^"]*{re.escape(FILE)}')
 INSTALL = 'install the CUDA compiler: `pip install "tilelang-nb[cuda]"`'
 
 
@@ -162,4 +164,4 @@ def compile_cuda(source: str, arch: str, options: tuple[str, ...] = ()) -> Compi
         _checked((*nvrtc.nvrtcGetPTX(program, ptx), None))
     finally:
         nvrtc.nvrtcDestroyProgram(program)
-    return Compiled(cubin, ptx.decode().rstrip("\0"), said)
+    return Compiled(cubin, _FILE_LINE.sub(rf"\1{FILE}", ptx.decode().rstrip("\0")), said)

@@ -228,7 +228,7 @@ def _generate(lowered: Lowered, arch: str, options: dict[str, Any], span: Span |
     writers: list[ReportWriter] = []
     for launch in lowered.launches:
         writer = ReportWriter()
-        function = spell_out(launch, writer)
+        function = spell_out(launch, writer, arch)
         if writer.sites:
             function = _with_parameter(function, writer)
         functions[str(launch.attrs["global_symbol"])] = function
@@ -280,7 +280,10 @@ def cuda_lines_of_ptx(ptx: str) -> list[int | None]:
     for line in ptx.splitlines():
         place = _LOC.match(line)
         if place:
-            current = int(place[2]) if place[1] in mine else int(place[4]) if place[3] in mine else None
+            if place[3] is None:
+                current = int(place[2]) if place[1] in mine else None
+            elif place[3] in mine:  # what was inlined belongs to its call; of nested calls only the inner one is said
+                current = int(place[4])
             lines.append(None)
             continue
         text = line.strip()

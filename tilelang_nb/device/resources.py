@@ -104,6 +104,7 @@ MULTIPROCESSORS = {
     121: Multiprocessor(48, 24, 100 * KIB, 99 * KIB),
 }
 WARP = 32
+UNLIMITED = 1 << 20
 REGISTER_UNIT = 256  # registers are given to warps in this many
 WARP_UNIT = 4  # a block takes registers as if its warps were a multiple of this
 SHARED_UNITS = {70: 256, 72: 256, 75: 256}  # 128 bytes since
@@ -132,8 +133,8 @@ def occupancy(arch: str, threads: int, registers: int, shared_bytes: int) -> tup
     shared = -(-(shared_bytes + sm.reserved) // unit) * unit
     limits = {
         "warps": sm.warps // warps,
-        "registers": sm.registers // of_warp // WARP_UNIT * WARP_UNIT // warps if of_warp else sm.blocks,
-        "shared memory": sm.shared_bytes // shared if shared_bytes else sm.blocks,
+        "registers": sm.registers // of_warp // WARP_UNIT * WARP_UNIT // warps if of_warp else UNLIMITED,
+        "shared memory": sm.shared_bytes // shared if shared_bytes else UNLIMITED,
         "blocks": sm.blocks,
     }
     limit = min(limits, key=lambda name: limits[name])

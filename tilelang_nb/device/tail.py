@@ -128,6 +128,10 @@ def passes_of_kernels(places: Any) -> tuple[Pass, ...]:
     )
 
 
+# What the tail's passes are called as stages, in order.
+STAGE_NAMES = tuple(one.name for one in (*passes_to_split(None), *passes_of_kernels(None)))
+
+
 @dataclass(frozen=True)
 class Split:
     """The tail's result.

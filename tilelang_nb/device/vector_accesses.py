@@ -32,6 +32,7 @@ from tilelang_nb.lowering.rewrite import (
 
 BYTES = 16
 LOCAL = ("local", "local.var")
+CONSTANT_VECTORS = ("float32", "int32", "uint32")
 ITEM = {
     **{f"{sign}int{bits}": bits // 8 for sign in ("", "u") for bits in (8, 16, 32, 64)},
     "bool": 1,
@@ -58,7 +59,6 @@ class _Vector:
     """A load (with the condition around it) that is done as vectors."""
 
     expr: Any
-    dtype: str
     registers: Any
 
 
@@ -93,12 +93,10 @@ class _Stager:
         if self._is_one_access(store, var, lanes):
             return self._accesses(node, lanes, store.buffer, store.indices[0], store.value, store.span)
         vectors = self._loads(store.value, var, lanes)
-        if vectors is None:
-            return None
         before, value = [], store.value
         for vector in vectors:
             before.append(tir.AllocBuffer(vector.registers, None, store.span))
-            before.append(self._accesses(node, lanes, vector.registers, var, vector.expr, store.span))
+            before.append(self._filled(node, lanes, vector, store.span))
         if vectors:
             value = _replaced(value, vectors, var)
         if not into_memory:
@@ -111,54 +109,62 @@ class _Stager:
         return sequence([*before, tir.AllocBuffer(result, None, store.span), computing, storing])
 
     def _is_one_access(self, store: Any, var: Any, lanes: int) -> bool:
-        value = store.value
-        if dtype_of(store.buffer) != dtype_of(value):
+        """Is the loop a copy without conversion, or a constant that the printer has a vector of?"""
+        value, dtype = store.value, dtype_of(store.buffer)
+        if dtype != dtype_of(value):
             return False
         if isinstance(value, tir.FloatImm | tir.IntImm):
-            return scope(store.buffer) not in LOCAL and dtype_of(value) != "bool" and "float8" not in dtype_of(value)
+            return scope(store.buffer) not in LOCAL and dtype in CONSTANT_VECTORS
         if scope(store.buffer) in LOCAL and not self._is_wide(store.buffer, store.indices[0], var, lanes):
             return False
-        return self._is_vector(value, var, lanes)
+        return isinstance(value, Load) and self._is_vector(value, var, lanes)
 
     def _is_vector(self, value: Any, var: Any, lanes: int) -> bool:
         """A load of neighbours from an aligned one on; perhaps under a condition that no lane changes."""
         if isinstance(value, Load):
             return self._is_wide(value.source, value.indices[0], var, lanes)
-        if isinstance(value, tvm.ir.Call) and getattr(value.op, "name", "").endswith("if_then_else"):
+        if isinstance(value, tvm.ir.Call) and _is_choice(value):
             condition, load, other = value.args
             return (
-                var not in variables(condition)
-                and isinstance(load, Load)
-                and isinstance(other, tir.FloatImm | tir.IntImm)
-                and dtype_of(value) != "bool"
-                and "float8" not in dtype_of(value)
+                isinstance(load, Load)
+                and var not in variables(condition)
+                and var not in variables(other)
+                and not isinstance(other, Load)
                 and self._is_wide(load.source, load.indices[0], var, lanes)
             )
         return False
 
-    def _loads(self, value: Any, var: Any, lanes: int) -> list[_Vector] | None:
-        """The loads from memory to do as vectors; None where one of them is neither a vector nor the same for all."""
+    def _loads(self, value: Any, var: Any, lanes: int) -> list[_Vector]:
+        """The loads from memory to do as vectors: those that every lane does, whatever the values.
+
+        A side of a choice, and what stands right of `and` and `or`, is read only where it is taken; there a load is a
+        vector only if the same one is done anyhow.
+        """
         found: list[_Vector] = []
-        failed: list[Any] = []
 
         def visit(expr: Any) -> Any:
-            is_load = isinstance(expr, Load)
-            if is_load and scope(expr.source) in LOCAL:
+            if isinstance(expr, tir.And | tir.Or):
+                walk(expr.a)
+                return tvm_ffi.WalkResult.SKIP
+            if isinstance(expr, Load) and scope(expr.source) in LOCAL:
                 return tvm_ffi.WalkResult.ADVANCE
             if self._is_vector(expr, var, lanes):
-                load = expr if is_load else expr.args[1]
+                load = expr if isinstance(expr, Load) else expr.args[1]
                 if all(not tvm_ffi.structural_equal(expr, known.expr) for known in found):
-                    name = self._name(load.source)
-                    dtype = dtype_of(load.source)
+                    dtype, name = dtype_of(load.source), self._name(load.source)
                     registers = tir.decl_buffer((lanes,), dtype, name, scope="local", layout=None)
-                    found.append(_Vector(expr, dtype, registers))
+                    found.append(_Vector(expr, registers))
                 return tvm_ffi.WalkResult.SKIP
-            if is_load and var in variables(expr):
-                failed.append(expr)
+            if _is_choice(expr):
+                walk(_condition(expr))
+                return tvm_ffi.WalkResult.SKIP
             return tvm_ffi.WalkResult.ADVANCE
 
-        tvm_ffi.structural_walk(value, ((Load, tvm.ir.Call), visit), order="pre")
-        return None if failed else found
+        def walk(expr: Any) -> None:
+            tvm_ffi.structural_walk(expr, ((Load, tvm.ir.Call, tir.Select, tir.And, tir.Or), visit), order="pre")
+
+        walk(value)
+        return found
 
     # ---- accesses ----
     def _is_wide(self, buffer: Any, index: Any, var: Any, lanes: int) -> bool:
@@ -189,9 +195,29 @@ class _Stager:
             parts.append(tir.For(lane, 0, width, tir.ForKind.VECTORIZED, body, span=node.span))
         return sequence(parts)
 
+    def _filled(self, node: Any, lanes: int, vector: _Vector, span: Any) -> Any:
+        """The registers of a vector, loaded; under a condition perhaps, with the other value elsewhere."""
+        var, expr = node.loop_var, vector.expr
+        if isinstance(expr, Load):
+            return self._accesses(node, lanes, vector.registers, var, expr, span)
+        condition, load, other = expr.args
+        loaded = self._accesses(node, lanes, vector.registers, var, load, span)
+        instead = _unrolled(node, tir.BufferStore(vector.registers, other, [var], span))
+        return tir.IfThenElse(condition, loaded, instead, span)
+
     def _name(self, buffer: Any) -> str:
         number = self.names[buffer.name] = self.names.get(buffer.name, 0) + 1
         return f"{buffer.name}_vector" if number == 1 else f"{buffer.name}_vector_{number}"
+
+
+def _is_choice(expr: Any) -> bool:
+    if isinstance(expr, tvm.ir.Call):
+        return getattr(expr.op, "name", "").endswith("if_then_else")
+    return isinstance(expr, tir.Select)
+
+
+def _condition(choice: Any) -> Any:
+    return choice.condition if isinstance(choice, tir.Select) else choice.args[0]
 
 
 def _as(expr: Any, dtype: str) -> Any:

@@ -53,7 +53,7 @@ def _vector(node: Any, conditions: list[Any], store: Any, width: int, analyzer: 
     var = node.loop_var
     same = [_of_first_lane(condition, var, width, analyzer) for condition in conditions]
     value = _with_uniform_choices(store.value, var, width, analyzer)
-    if value is None or any(condition is None for condition in same):
+    if any(condition is None for condition in same):
         return None
     store = tir.BufferStore(store.buffer, value, list(store.indices), store.span)
     result: Any = tir.For(
@@ -64,21 +64,18 @@ def _vector(node: Any, conditions: list[Any], store: Any, width: int, analyzer: 
     return result
 
 
-def _with_uniform_choices(value: Any, var: Any, width: int, analyzer: Analyzer) -> Any | None:
-    """Guards of loads inside the value, decided by the first lane; None where lanes differ."""
-    failed: list[Any] = []
+def _with_uniform_choices(value: Any, var: Any, width: int, analyzer: Analyzer) -> Any:
+    """The value with its guards of loads decided by the first lane; a choice in which lanes differ stays as it is."""
 
     def choice(call: Any) -> Any:
         if not getattr(call.op, "name", "").endswith("if_then_else"):
             return call
         condition = _of_first_lane(call.args[0], var, width, analyzer)
-        if condition is None:
-            failed.append(call)
+        if condition is None or condition.same_as(call.args[0]):
             return call
-        return call if condition.same_as(call.args[0]) else tir.if_then_else(condition, call.args[1], call.args[2])
+        return tir.if_then_else(condition, call.args[1], call.args[2])
 
-    result = tvm_ffi.structural_map(value, (tvm.ir.Call, choice))
-    return None if failed else result
+    return tvm_ffi.structural_map(value, (tvm.ir.Call, choice))
 
 
 def _of_first_lane(condition: Any, var: Any, width: int, analyzer: Analyzer) -> Any | None:
@@ -99,7 +96,7 @@ def _of_first_lane(condition: Any, var: Any, width: int, analyzer: Analyzer) -> 
         low, high = condition.b, condition.a
     else:
         return None
-    if var in variables(high):
+    if var in variables(high) or not dtype_of(low).startswith("int"):
         return None
     zero = tir.const(0, dtype_of(var))
     first = fold(substitute(low, {var: zero}), analyzer)

@@ -15,12 +15,13 @@ from tvm import tirx as tir
 from tvm.sym import Analyzer
 
 from .context import LaunchContext
-from .rewrite import constant, dtype_of, loads, size, substitute, variables, walk
+from .rewrite import constant, dtype_of, loads, scope, size, substitute, variables, walk
 
 if TYPE_CHECKING:
     from .nests import Nest
 
 VECTOR_BYTES = 16
+REGISTERS = ("local", "local.var")
 
 
 def lanes_of(dtype: str) -> int:
@@ -101,7 +102,9 @@ def widest(stores: Iterable[Any], var: Any, limit: int, launch: LaunchContext) -
         if not lane_by_lane(node.value):
             return 1
         accesses += [(node.buffer, list(node.indices)), *((load.source, list(load.indices)) for load in loads(node))]
-    for buffer, _ in accesses:
+    # Registers need no vectors: only what is in memory says how wide one access may be.
+    shared = [buffer for buffer, _ in accesses if scope(buffer) not in REGISTERS]
+    for buffer in shared or [buffer for buffer, _ in accesses]:
         width = min(width, lanes_of(dtype_of(buffer)))
     while width > 1:
         if all(is_wide(buffer, indices, var, width, launch.analyzer, step=True) for buffer, indices in accesses):
@@ -112,39 +115,27 @@ def widest(stores: Iterable[Any], var: Any, limit: int, launch: LaunchContext) -
 
 # Calls that can be made for every lane by itself.
 _ELEMENTWISE = {
-    f"tirx.{name}"
-    for name in [
-        "exp",
-        "exp2",
-        "exp10",
-        "log",
-        "log2",
-        "log10",
-        "log1p",
-        "sqrt",
-        "rsqrt",
-        "sin",
-        "cos",
-        "tan",
-        "tanh",
-        "sinh",
-        "cosh",
-        "erf",
-        "floor",
-        "ceil",
-        "fabs",
-        "pow",
-        "fmod",
-        "round",
-        "trunc",
-        "nearbyint",
-        "sigmoid",
-    ]
+    *("exp", "exp2", "exp10", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "sin", "cos", "tan", "tanh", "sinh"),
+    *("cosh", "asin", "acos", "atan", "atan2", "erf", "floor", "ceil", "fabs", "abs", "pow", "fmod", "round", "trunc"),
+    *("nearbyint", "sigmoid", "isnan", "isinf", "isfinite", "reinterpret", "if_then_else", "popcount", "clz"),
+}
+# Functions of the device that look at one number.
+_ELEMENTWISE_FUNCTIONS = {
+    *("__expf", "__exp10f", "__logf", "__log2f", "__log10f", "__sinf", "__cosf", "__tanf", "__tanhf", "__powf"),
+    *("__fdividef", "__fdiv_rn", "__fadd_rn", "__fsub_rn", "__fmul_rn", "__fmaf_rn", "__frcp_rn", "__fsqrt_rn"),
+    *("__frsqrt_rn", "tl_floor_divide", "tl_floor_modulo", "__popc", "__clz", "__ffs"),
 }
 
 
 def lane_by_lane(expr: Any) -> bool:
     """Can the value be computed for several lanes at once?"""
     found: list[Any] = []
-    walk(expr, (tvm.ir.Call, lambda node: found.append(getattr(node.op, "name", ""))))
-    return all(name in _ELEMENTWISE for name in found)
+    walk(expr, (tvm.ir.Call, found.append))
+    return all(_is_elementwise(call) for call in found)
+
+
+def _is_elementwise(call: Any) -> bool:
+    name = getattr(call.op, "name", "")
+    if name in ("tirx.call_extern", "tirx.call_pure_extern"):
+        return call.args[0].value in _ELEMENTWISE_FUNCTIONS
+    return name.removeprefix("tirx.").removeprefix("prim.") in _ELEMENTWISE

@@ -154,3 +154,12 @@ template <typename T, typename U> __device__ __forceinline__ void tl_atomic_stor
   if constexpr (sizeof(T) == 1) *(volatile unsigned char*)place = *(unsigned char*)&value;
   else *(volatile typename tl_word<sizeof(T)>::type*)place = *(typename tl_word<sizeof(T)>::type*)&value;
 }
+
+//: tl_mbarrier_wait
+// Waits for the phase of a barrier in shared memory to end, by asking again and again.
+__device__ __forceinline__ void tl_mbarrier_wait(void* barrier, unsigned parity) {
+  unsigned address = (unsigned)__cvta_generic_to_shared(barrier), done = 0;
+  while (!done)
+    asm volatile("{ .reg .pred p; mbarrier.test_wait.parity.shared.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
+                 : "=r"(done) : "r"(address), "r"(parity) : "memory");
+}

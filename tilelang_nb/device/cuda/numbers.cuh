@@ -141,6 +141,24 @@ template <typename T, typename U> __device__ __forceinline__ T tl_integer_power(
   return y;
 }
 
+//: tl_nan_max
+// NaN wins: the result is NaN where one of the two is.
+__device__ __forceinline__ float tl_nan_max(float x, float y) {
+#if __CUDA_ARCH__ >= 800
+  float z;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(z) : "f"(x), "f"(y));
+  return z;
+#else
+  return x > y || x != x ? x : y;
+#endif
+}
+
+//: tl_nan_max of half
+__device__ __forceinline__ half tl_nan_max(half x, half y) { return __hmax_nan(x, y); }
+
+//: tl_nan_max of nv_bfloat16
+__device__ __forceinline__ nv_bfloat16 tl_nan_max(nv_bfloat16 x, nv_bfloat16 y) { return __hmax_nan(x, y); }
+
 //: tl_max
 __device__ __forceinline__ float tl_max(float x, float y) { return fmaxf(x, y); }
 __device__ __forceinline__ double tl_max(double x, double y) { return fmax(x, y); }
@@ -151,6 +169,24 @@ __device__ __forceinline__ half tl_max(half x, half y) { return __hmax(x, y); }
 
 //: tl_max of nv_bfloat16
 __device__ __forceinline__ nv_bfloat16 tl_max(nv_bfloat16 x, nv_bfloat16 y) { return __hmax(x, y); }
+
+//: tl_nan_min
+// NaN wins: the result is NaN where one of the two is.
+__device__ __forceinline__ float tl_nan_min(float x, float y) {
+#if __CUDA_ARCH__ >= 800
+  float z;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(z) : "f"(x), "f"(y));
+  return z;
+#else
+  return x < y || x != x ? x : y;
+#endif
+}
+
+//: tl_nan_min of half
+__device__ __forceinline__ half tl_nan_min(half x, half y) { return __hmin_nan(x, y); }
+
+//: tl_nan_min of nv_bfloat16
+__device__ __forceinline__ nv_bfloat16 tl_nan_min(nv_bfloat16 x, nv_bfloat16 y) { return __hmin_nan(x, y); }
 
 //: tl_min
 __device__ __forceinline__ float tl_min(float x, float y) { return fminf(x, y); }
