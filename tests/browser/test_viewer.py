@@ -167,6 +167,20 @@ def test_stages_without_a_change_are_hidden_with_their_number(page: Any) -> None
     part(found, "filter").fill("")
 
 
+def test_device_code_is_compiled_when_its_chip_is_opened(page: Any) -> None:
+    """Where no CUDA compiler is installed the view says so and stays where it was."""
+    found = view(page, FINDINGS)
+    chip = part(found, "chip", '[data-name="ptx"]')
+    assert chip.get_attribute("data-state") == "on_demand"
+    chip.click()
+    said = part(found, "status")
+    wait_for(lambda: found.get_attribute("data-stage") == "ptx" or "no CUDA compiler" in said.inner_text(), "PTX")
+    if found.get_attribute("data-stage") == "ptx":
+        assert ".target sm_" in part(found, "code").inner_text()
+        tab(found, "run")
+        assert "ptxas" in part(found, "fact", '[data-name="registers"]').inner_text()
+
+
 # -- unrolling
 
 

@@ -22,7 +22,7 @@ class Reply:
 
     displays: the mime bundles of display_data; ids: their display ids; updates: display id -> the bundle put in its
     place; result: that of Out[n] or None; error: traceback text.  opened, changed, closed: widget models by their id,
-    with their state.
+    with their state; sent: other messages of theirs.
     """
 
     status: str = ""
@@ -37,6 +37,7 @@ class Reply:
     opened: dict[str, dict[str, Any]] = field(default_factory=dict)
     changed: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     closed: list[str] = field(default_factory=list)
+    sent: list[Any] = field(default_factory=list)
     result: dict[str, Any] | None = None
 
     @property
@@ -112,6 +113,8 @@ class LiveKernel:
                 reply.opened[content["comm_id"]] = state(message)
             elif kind == "comm_msg" and content["data"].get("method") == "update":
                 reply.changed.append((content["comm_id"], state(message)))
+            elif kind == "comm_msg" and content["data"].get("method") == "custom":
+                reply.sent.append(content["data"]["content"])
             elif kind == "comm_close":
                 reply.closed.append(content["comm_id"])
             elif kind == "execute_result":

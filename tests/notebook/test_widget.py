@@ -220,18 +220,26 @@ def test_a_viewer_that_asks_for_device_code_gets_the_report_with_it(kernel: Any)
     ask = {"ask": "stage", "kernel": "double", "stage": "ptx"}
     reply = kernel.run(f"view._handle_custom_msg({ask}, [])")
     assert reply.status == "ok", reply.error
-    (_, change), *_ = reply.changed
-    states = {stage["name"]: stage["state"] for stage in trace(change)["kernels"][0]["stages"]}
-    there = kernel.run("next(s for s in double.stages if s.name == 'ptx').ready").value == "True"
-    assert states["ptx"] == ("landmark" if there else "on_demand")
+    if kernel.run("next(s for s in double.stages if s.name == 'ptx').ready").value == "True":
+        ((_, change),) = reply.changed
+        states = {stage["name"]: stage["state"] for stage in trace(change)["kernels"][0]["stages"]}
+        assert states["ptx"] == "landmark" and reply.sent == []
+    else:
+        assert "no CUDA compiler" in reply.sent[0]["failed"] and reply.changed == []
+
+
+def test_a_viewer_that_asks_for_what_there_is_not_gets_the_reason(kernel: Any) -> None:
+    kernel.run(cell())
+    kernel.run("view = double.inspect()")
     for wrong in (
         {"ask": "stage", "kernel": "no", "stage": "ptx"},
         {"ask": "stage", "kernel": "double", "stage": "no"},
     ):
-        assert kernel.run(f"view._handle_custom_msg({wrong}, [])").status == "ok"
+        reply = kernel.run(f"view._handle_custom_msg({wrong}, [])")
+        assert [list(message) for message in reply.sent] == [["failed"]]
     for strange in ("None", "'text'", "{'ask': 'other'}"):
         reply = kernel.run(f"view._handle_custom_msg({strange}, [])")
-        assert (reply.status, reply.changed) == ("ok", [])
+        assert (reply.status, reply.changed, reply.sent) == ("ok", [], [])
 
 
 # -- inspect and freeze

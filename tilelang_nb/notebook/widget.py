@@ -31,6 +31,10 @@ class Asset(anywidget.AnyWidget):
     code = traitlets.Unicode().tag(sync=True)
 
 
+class NotMade(Exception):
+    """The text of a stage cannot be had here."""
+
+
 class KernelView(anywidget.AnyWidget):
     """Shows the report of a Compilation or a Kernel.
 
@@ -57,6 +61,8 @@ class KernelView(anywidget.AnyWidget):
             return
         try:
             self.show(self.more(str(content.get("kernel")), str(content.get("stage"))))
+        except NotMade as reason:
+            self.send({"failed": str(reason)})
         except Exception as error:  # a message has no cell under which a traceback could stand
             self.send({"failed": f"{type(error).__name__}: {error}"})
 
@@ -109,10 +115,15 @@ def inspector(subject: Any) -> KernelView:
 def with_stage(subject: Any, run: CellRun, kernel: str, stage: str, show: tuple[str, ...] = ()) -> dict[str, Any]:
     """The report of a Compilation or Kernel after the text of a stage of one of its kernels was made.
 
-    show: the stages that are shown of it; all if empty.
+    show: the stages that are shown of it; all if empty.  NotMade: with the reason why there is no such text.
     """
     kernels = subject.kernels if hasattr(subject, "kernels") else {subject.name: subject}
-    _ = next(known for known in kernels[kernel].stages if known.name == stage).text
+    asked = next((one for one in kernels[kernel].stages if one.name == stage), None) if kernel in kernels else None
+    if asked is None:
+        raise NotMade(f"there is no stage {stage} of a kernel {kernel}")
+    text = asked.text
+    if not asked.ready:
+        raise NotMade(" ".join(line.removeprefix("//").strip() for line in text.split("\n")))
     return to_data(subject, run, show)
 
 
