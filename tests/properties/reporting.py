@@ -12,6 +12,12 @@ import tilelang_nb
 from tilelang_nb.source.text import Span
 
 INTERNALS = re.compile(r"Traceback \(most recent call last\)|__tl\b|__tb\.|tilelang_nb/")
+# What no text of a diagnostic may hold, wherever it comes from: names of the compiler's modules and classes, addresses.
+WORDS = re.compile(
+    r"\btirx?\b|\btvm\b|\btilelang_nb\.(?!compile_cell)|object at 0x|<kernel>|<locals>|site-packages|\bPrimExpr\b"
+    r"|\b(?:Value|Buffer|Region|DeviceLoop|Dtype|Macro|Namespace|Refusal|Poisoned|IntImm|NoneType)\b(?!`|'|\.)(?= object|$)"
+    r"|\b(?:a|an) (?:Value|Buffer|Region|DeviceLoop|Dtype|Macro|NoneType|Tensor|Kernel)\b"
+)
 
 
 @contextmanager
@@ -57,6 +63,8 @@ def check_report(made: Any, shown: str) -> None:
     assert "TL900" not in codes, shown
     assert not INTERNALS.search(shown), shown
     for found in made.diagnostics:
+        for text in (found.message, found.help, found.label, *map(str, found.notes), *map(str, found.fixes)):
+            assert not WORDS.search(text), f"{found.code}: {text}"
         assert found.span is not None, shown
         places = [found.span, *(note.span for note in found.notes), *(fix.span for fix in found.fixes)]
         for place in places:

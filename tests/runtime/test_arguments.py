@@ -66,7 +66,7 @@ def test_arguments_are_taken_by_name_and_come_out_in_parameter_order() -> None:
         ((np.zeros((1, 6), F32), np.zeros(6, F32)), {}, ["`a`", "1 dimension,", "2 dimensions", "(6,)", "(1, 6)"]),
         ((np.zeros(6, F32), np.zeros(7, F32)), {}, ["`b`", "shape (6,)", "shape (7,)"]),
         (([0.0] * 6, np.zeros(6, F32)), {}, ["`a`", "a list", "np.array"]),
-        ((None, np.zeros(6, F32)), {}, ["`a`", "NoneType"]),
+        ((None, np.zeros(6, F32)), {}, ["`a`", "given None"]),
         ((3, np.zeros(6, F32)), {}, ["`a`", "an int"]),
         ((np.ma.masked_array(np.zeros(6, F32), [0, 0, 1, 0, 0, 0]), np.zeros(6, F32)), {}, ["`a`", "masked"]),
         ((np.zeros(6, object), np.zeros(6, F32)), {}, ["`a`", "dtype object"]),

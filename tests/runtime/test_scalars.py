@@ -53,7 +53,7 @@ def test_a_number_that_the_type_holds_is_taken_and_rounded_to_it(given: Any, dty
         (2, "bool", "True or False"),
         (0.5, "bool", "True or False"),
         ("5", "int32", "a str"),
-        (None, "int32", "a NoneType"),
+        (None, "int32", "None"),
         (1 + 2j, "float32", "a complex"),
         ([1], "int32", "a list"),
         (np.zeros(1, np.int32), "int32", "a numpy.ndarray"),

@@ -108,7 +108,7 @@ def test_display_width(text):
 def test_wide_characters_under_the_span_get_two_carets_each():
     text = Text("x = 変数", "In[1]")
     shown = render(text, [say.UndefinedName("変数", "").at(on(text, 1, "変数"))])
-    assert "  |     ^^^^ not bound here" in shown
+    assert "  |     ^^^^ no such name here" in shown
 
 
 def test_nothing_in_the_output_acts_on_a_terminal():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import tilelang_nb.language as T
 from tilelang_nb.source.wording import number_text, of_type, tidy, with_article
 
 
@@ -65,3 +66,16 @@ def test_a_number_has_a_length_that_a_line_can_hold(number: float, said: str) ->
 )
 def test_a_division_that_rounds_up_is_written_as_one(expression: str, said: str) -> None:
     assert tidy(expression) == said
+
+
+def test_objects_of_the_package_are_called_by_words() -> None:
+    named = {
+        of_type(T.Parallel(4)),
+        of_type(T.Kernel(1)),
+        of_type(T.float16),
+        of_type(None),
+        of_type(len),
+        of_type(int),
+    }
+    assert named == {"a device loop", "a launch", "a dtype", "None", "a built-in function", "a class"}
+    assert of_type(T.Tensor((4,), "float32")) == "a tensor annotation"

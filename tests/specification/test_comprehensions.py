@@ -83,7 +83,7 @@ def test_a_walrus_in_a_comprehension_binds_outside() -> None:
 def test_comprehension_variables_do_not_leak() -> None:
     """P24, 2.33: They hide a name of the kernel inside only, and are not bound outside."""
     like_python("j = n\nt = [j for j in (5, 6)]\nout[0] = j + t[1]\nu = {i: i for i in (1, 2)}\nout[1] = u[1]")
-    refuses("t = [j for j in (5, 6)]\nout[0] = t[0]\nout[1] = j  #!", ("TL002", "j", "bind it first"))
+    refuses("t = [j for j in (5, 6)]\nout[0] = t[0]\nout[1] = j  #!", ("TL002", "j", "assign it first"))
 
 
 def test_generator_expressions_are_lazy() -> None:

@@ -71,7 +71,7 @@ def test_a_kernel_without_text_is_refused_where_it_is_defined() -> None:
         ("add(a)", "B", "given nothing"),
         ("add(a, [1, 2])", "B", "given a list"),
         ("add(a, 3)", "B", "given an int"),
-        ("add(a, None)", "B", "given a NoneType"),
+        ("add(a, None)", "B", "given None"),
         ("add(a, a, A=a)", "A", "given two, by position and by name"),
         ("add(a, a, blok=3)", "blok", "expected no such argument"),
         ("add(a, a, 3, 4)", "number 4", "expected 3 arguments, given 4"),

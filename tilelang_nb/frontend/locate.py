@@ -153,12 +153,14 @@ def raised(error: BaseException) -> Message:
     missing = getattr(error, "obj", None) if isinstance(error, AttributeError) else None
     if isinstance(missing, (Value, Buffer, Region)):
         return no_attribute(missing, str(error.name))  # type: ignore[attr-defined]
-    remedy = "this line is Python that runs while the kernel is built"
+    remedy = "correct this line: it is Python that runs while the kernel is built"
     return say.ExceptionWhileBuilding(exception=exception_text(error), remedy=remedy)
 
 
 _WORDS = {"Value": "device value", "Buffer": "buffer", "Region": "region of a buffer", "DeviceLoop": "device loop"}
+_WORDS |= {"Dtype": "dtype", "Macro": "macro", "JitFunction": "kernel", "EagerFunction": "eager kernel"}
 _OF_THE_COMPILER = re.compile(rf"'({'|'.join(_WORDS)})'(?: object)?")
+_MODULE = re.compile(r"\btilelang_nb\.(?:tilelang\b|(?=language\b))")
 
 
 def no_attribute(owner: Any, name: str) -> Message:
@@ -175,6 +177,7 @@ def exception_text(error: BaseException) -> str:
     """Type and text of an exception, whatever its class does."""
     try:
         text = _OF_THE_COMPILER.sub(lambda found: _WORDS[found[1]], str(error))
+        text = _MODULE.sub(lambda found: "tilelang" if found[0].endswith("g") else "tilelang.", text)
     except Exception:
         text = ""
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -15,6 +15,7 @@ from ..language.promotion import constant, is_integer
 from ..language.values import Buffer, Region, Value, is_device
 from ..source import catalogue as say
 from ..source.diagnostic import Note, Poisoned, Refusal
+from ..source.wording import of_type
 from .assign import bind_target
 from .branches import truth_at
 from .contents import check_used_up
@@ -59,7 +60,9 @@ def _for_loop(walker: Any, node: ast.For) -> None:
         loop = Loop(kind, node, walker.scope)
         device_loop(walker, node, iterable, loop)
     elif is_device(iterable) or isinstance(iterable, (int, float)) or not _is_iterable(iterable):
-        what = described(iterable) if is_device(iterable) else f"a Python {type(iterable).__name__}"
+        what = described(iterable) if is_device(iterable) or iterable is None else of_type(iterable)
+        if isinstance(iterable, (int, float)):
+            what = f"a Python {type(iterable).__name__}"
         raise Refusal(_not_iterable(what, node.iter, iterable), node.iter)
     else:
         expand(walker, node, iterable)

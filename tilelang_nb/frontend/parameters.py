@@ -45,12 +45,12 @@ def read_parameters(
         try:
             if argument in (node.args.vararg, node.args.kwarg):
                 raise Refusal(
-                    missing_annotation(argument.arg, f"parameter `{argument.arg}` takes any number of arguments"),
+                    missing_annotation(argument.arg, f"parameter `{argument.arg}` takes any number of arguments", node),
                     argument,
                 )
             if argument.annotation is None:
                 problem = f"parameter `{argument.arg}` has no annotation"
-                raise Refusal(missing_annotation(argument.arg, problem), argument)
+                raise Refusal(missing_annotation(argument.arg, problem, node), argument)
             kind = annotations.get(argument.arg)
             if (
                 isinstance(kind, str)
@@ -61,7 +61,7 @@ def read_parameters(
                 kind = evaluate(code)
             while isinstance(kind, str) and not isinstance(kind, Dtype):
                 kind = evaluate(kind)
-            one = parameter(argument.arg, kind)
+            one = parameter(argument.arg, kind, node)
             if argument.arg in defaults:
                 one = replace(one, default=_default(one, defaults[argument.arg]))
             found.append(one)
@@ -80,12 +80,12 @@ def read_parameters(
     return found, wrong
 
 
-def parameter(name: str, kind: Any) -> Parameter:
-    """A parameter with this annotation; TL207 for what is none."""
+def parameter(name: str, kind: Any, kernel: ast.FunctionDef | None = None) -> Parameter:
+    """A parameter with this annotation; TL207 for what is none.  kernel: the `def` that it belongs to."""
     if isinstance(kind, Tensor):
         if kind.scope != "global":
             remedy = f"parameter `{name}` lies in {kind.scope}; a kernel takes arrays in global memory"
-            raise Refusal(missing_annotation(name, remedy))
+            raise Refusal(missing_annotation(name, remedy, kernel))
         shape = tuple([extent.use() if isinstance(extent, Value) else int(extent) for extent in kind.shape])
         strides = None
         if kind.strides is not None:
@@ -98,7 +98,7 @@ def parameter(name: str, kind: Any) -> Parameter:
         shown = of_type(kind) if not isinstance(kind, type) else f"`{kind.__name__}`"
         if kind is Tensor or (isinstance(kind, type) and issubclass(kind, Tensor)):
             shown = "`T.Tensor` without a shape"
-        raise Refusal(missing_annotation(name, f"parameter `{name}` is annotated with {shown}"))
+        raise Refusal(missing_annotation(name, f"parameter `{name}` is annotated with {shown}", kernel))
     return Parameter(name, "scalar", dtype, (), None, tir.Var(name, in_ir(dtype)))
 
 

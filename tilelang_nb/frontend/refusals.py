@@ -149,9 +149,15 @@ def returns_value(node: ast.Return) -> Refusal:
     return Refusal(say.ReturnNotAllowed(problem=problem, remedy=remedy), node)
 
 
-def missing_annotation(name: str, problem: str) -> say.MissingAnnotation:
-    """TL207 with an annotation to write."""
-    return say.MissingAnnotation(problem=problem, example=f'{name}: T.Tensor((M, N), "float16")')
+def missing_annotation(name: str, problem: str, kernel: ast.FunctionDef | None = None) -> say.MissingAnnotation:
+    """TL207 with an annotation to write: that of a tensor which the kernel takes too, where there is one."""
+    written = 'T.Tensor((M, N), "float16")'
+    for argument in kernel.args.args if kernel is not None else ():
+        call = argument.annotation
+        if isinstance(call, ast.Call) and argument.arg != name and ast.unparse(call.func).endswith("Tensor"):
+            written = ast.unparse(call).replace("'", '"')
+            break
+    return say.MissingAnnotation(problem=problem, example=f"{name}: {written}")
 
 
 def length_of(what: str, shaped: str = "") -> say.LenOfBuffer:

@@ -318,7 +318,7 @@ def build_function(function: Any, kernel_factory: KernelFactory, limits: Limits,
                 if error.name in outer.skipped:
                     raise Poisoned from None
                 known = [name for name in names if not name.startswith("__")]
-                refusal = Refusal(undefined(error.name, known, "bind it before the kernel"))
+                refusal = Refusal(undefined(error.name, known, "assign it before the kernel"))
                 raise refusal.with_traceback(error.__traceback__) from None
 
         defaults = _defaults(function)

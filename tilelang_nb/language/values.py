@@ -198,7 +198,7 @@ def _power(x: Any, y: Any, dtype: str, exponent: Any) -> Any:
         return node
     if is_integer(dtype):
         remedy = "cast the base to float32 and use `T.pow`, or multiply in a loop"
-        raise Refusal(say.DtypeMismatch(problem="an integer power whose exponent is no small constant", remedy=remedy))
+        raise Refusal(say.IntegerPower(problem="an integer power whose exponent is no small constant", remedy=remedy))
     if dtype in ("float16", "float32", "float64"):
         return tir.power(x, y)
     wide = tir.power(cast(x, dtype, "float32"), cast(y, dtype, "float32"))  # TVM has powers of IEEE types only

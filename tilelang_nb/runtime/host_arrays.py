@@ -84,9 +84,8 @@ def _from_exporter(given: Any) -> np.ndarray:
 def describe_type(given: Any) -> str:
     """`a torch.Tensor`, `an int`."""
     kind = type(given)
-    module = "" if kind.__module__ == "builtins" else kind.__module__.partition(".")[0] + "."
-    name = module + kind.__qualname__
-    return with_article(name)
+    library = kind.__module__.partition(".")[0]
+    return of_type(given) if library in ("builtins", "tilelang_nb") else with_article(f"{library}.{kind.__qualname__}")
 
 
 def as_callers_kind(result: np.ndarray, arguments: tuple[Any, ...]) -> Any:

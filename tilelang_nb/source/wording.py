@@ -7,6 +7,7 @@ from __future__ import annotations
 import ast
 import difflib
 import math
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -22,9 +23,31 @@ def with_article(noun: str) -> str:
     return f"{'an' if vowel else 'a'} {noun}"
 
 
+# What messages call objects by their class, where its name is not the word a person has for it.
+_SPOKEN = {
+    ("builtins", "NoneType"): "None",
+    ("builtins", "type"): "a class",
+    ("builtins", "builtin_function_or_method"): "a built-in function",
+    ("builtins", "method_descriptor"): "a method",
+    ("builtins", "wrapper_descriptor"): "a method",
+    ("builtins", "ellipsis"): "an ellipsis",
+    ("tilelang_nb.language.launch", "Kernel"): "a launch",
+    ("tilelang_nb.language.launch", "ws"): "a choice of warp groups",
+    ("tilelang_nb.language.tensors", "Tensor"): "a tensor annotation",
+}
+_CAPITALS = re.compile(r"(?<=[a-z])(?=[A-Z])")
+
+
 def of_type(value: Any) -> str:
-    """What a message calls a Python object that it cannot show: `an int`, `a list`."""
-    return with_article(type(value).__name__)
+    """What a message calls a Python object that it cannot show: `an int`, `a list`, `a device loop`."""
+    kind = type(value)
+    module, name = str(kind.__module__), kind.__name__
+    spoken = _SPOKEN.get((module, name))
+    if spoken is not None:
+        return spoken
+    if module.startswith("tilelang_nb."):  # the words of its name
+        name = _CAPITALS.sub(" ", name.lstrip("_")).lower()
+    return with_article(name)
 
 
 def number_text(value: Any) -> str:

@@ -140,10 +140,10 @@ def _parameter(argument: ast.arg, annotation: ast.expr | None, found: Found, val
         return UNKNOWN
     if found.kind == "kernel":
         if argument in (node.args.vararg, node.args.kwarg):
-            message = refusals.missing_annotation(name, f"parameter `{name}` takes any number of arguments")
+            message = refusals.missing_annotation(name, f"parameter `{name}` takes any number of arguments", node)
             raise Refusal(message, argument)
         if annotation is None:
-            raise Refusal(refusals.missing_annotation(name, f"parameter `{name}` has no annotation"), argument)
+            raise Refusal(refusals.missing_annotation(name, f"parameter `{name}` has no annotation", node), argument)
         if not isinstance(annotation, ast.Constant):
             _check_annotation(annotation, found, values)
     if annotation is None:
@@ -156,7 +156,7 @@ def _parameter(argument: ast.arg, annotation: ast.expr | None, found: Found, val
     operation = Path(path).operation if path else None
     if found.kind == "kernel" and operation in TENSORS:
         shown = f"parameter `{name}` is annotated with `T.Tensor` without a shape"
-        raise Refusal(refusals.missing_annotation(name, shown), annotation)
+        raise Refusal(refusals.missing_annotation(name, shown, node), annotation)
     if operation in surface.DTYPES or (found.kind == "kernel" and path in {f"builtins.{t}" for t in SCALARS}):
         return DEVICE
     return UNKNOWN
@@ -172,7 +172,7 @@ def _check_annotation(annotation: ast.expr, found: Found, values: Values) -> Non
             if len(found.outside.scopes) > 1:  # Python itself says it there
                 raise Poisoned from None
             known = [name for name in values.names_before if not name.startswith("__")]
-            refusal.message = undefined(refusal.message.name, known, "bind it before the kernel")
+            refusal.message = undefined(refusal.message.name, known, "assign it before the kernel")
         elif refusal.code not in ("TL003", "TL004", "TL205"):
             raise Poisoned from None
         raise

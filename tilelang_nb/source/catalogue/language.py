@@ -187,7 +187,7 @@ class RuntimeIndexIntoPythonObject(Message):
     code, slug = "TL116", "runtime-index-into-python-object"
     text = "{what} is indexed by a device value"
     label = "a Python object has no device copy"
-    advice = "use a buffer, or compute the index expression"
+    advice = "put the values into a buffer, or compute them from the index"
 
     what: str
 

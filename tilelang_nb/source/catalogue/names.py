@@ -21,12 +21,12 @@ class MaybeUnbound(Message):
 
     code, slug = "TL130", "maybe-unbound"
     text = "`{name}` {how}"
-    label = "not bound on every path that leads here"
-    advice = "bind `{name}` before {what}"
+    label = "without a value on one path that leads here"
+    advice = "give `{name}` a value before {what}"
 
     name: str
     what: str
-    how: str = "is bound on some paths only"
+    how: str = "has a value on some paths only"
 
 
 @dataclass(frozen=True)

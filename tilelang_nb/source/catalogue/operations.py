@@ -14,6 +14,7 @@ __all__ = [
     "ShapeMismatch",
     "DtypeMismatch",
     "NoSuchDtype",
+    "IntegerPower",
     "SymbolicTileShape",
     "MissingAnnotation",
     "LaunchConfiguration",
@@ -112,6 +113,13 @@ class NoSuchDtype(DtypeMismatch):
 
     word: str = for_edits()
     near: str = for_edits()
+
+
+@dataclass(frozen=True)
+class IntegerPower(DtypeMismatch):
+    """An integer to a power that is not multiplied out."""
+
+    label = "only exponents from 0 to 8 are multiplied out"
 
 
 @dataclass(frozen=True)

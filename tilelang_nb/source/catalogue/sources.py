@@ -35,7 +35,7 @@ class UndefinedName(Message):
 
     code, slug = "TL002", "undefined-name"
     text = "`{name}` is not defined"
-    label = "not bound here"
+    label = "no such name here"
     advice = "{remedy}"
 
     name: str
