@@ -129,8 +129,8 @@ class RandomKernel:
         simple = ["bind", "bind", "bind", "augment", "store", "pair", "leave", "walrus"]
         nested = ["if", "if", "range", "tuple", "list", "while", "unroll", "enumerate", "match", "grid"]
         kind = self.pick(*simple, *(nested if depth < 3 else []))
-        if kind == "grid" and self.random.random() < 0.3:
-            kind = "parallel"  # seldom: most of them carry a scalar and are refused
+        if kind == "grid" and self.random.random() < 0.6:
+            kind = "parallel"
         getattr(self, "put_" + kind)(indent, depth)
 
     def put_bind(self, indent: int, depth: int) -> None:
@@ -197,8 +197,19 @@ class RandomKernel:
         self.loop(indent, depth, variable, "device", f"for {variable} in T.unroll(3):")
 
     def put_parallel(self, indent: int, depth: int) -> None:
-        variable = f"i{len(self.loops)}"
-        self.loop(indent, depth, variable, "parallel", f"for {variable} in T.Parallel(3):")
+        """Most have names of their own: those that re-bind names from outside mostly carry a scalar and are refused."""
+        variable, outside = f"i{len(self.loops)}", self.names
+        own = self.random.random() < 0.75
+        if own:
+            self.names = [f"{name}{len(self.loops)}" for name in "pqs"]
+        self.put(indent, f"for {variable} in T.Parallel(3):")
+        self.loops.append((variable, "parallel"))
+        if own:
+            for name in self.names:
+                self.put(indent + 1, f"{name} = {self.pick(variable, 'n', '2', *outside)}")
+        self.block(indent + 1, depth + 1)
+        self.loops.pop()
+        self.names = outside
 
     def put_grid(self, indent: int, depth: int) -> None:
         variable = f"i{len(self.loops)}"

@@ -218,6 +218,7 @@ class Bindings:
         value = None
         places = [buffer.index_expr(i) for i in buffer.indices((0,) * len(buffer.shape))]
         self.builder.store_expr(buffer, places, expr)
+        self.scope.stored.add((self.frame, name))
 
     # -- conflicts -------------------------------------------------------------------------------------------------
     def type_conflict(self, name: str, first: Kind, second: Kind, node: ast.AST) -> Refusal:
@@ -243,8 +244,8 @@ class Bindings:
 
     def read_conflict(self, frame: Frame, name: str, conflict: Conflict) -> Value:
         """A name with different bindings is read: request a mutable scalar and go on with a stand-in of its type."""
-        if conflict.parallel:
-            raise Refusal(carried(name, self.binders.get(conflict.node), None), conflict.node)
+        if conflict.parallel is not None:
+            raise Refusal(carried(name, self.binders.get(conflict.parallel), None), conflict.parallel)
         kind: Kind | None = None
         for binding in conflict.bindings:
             if binding is POISON:
@@ -267,9 +268,11 @@ class Bindings:
         self.expose(name, state.scope)
 
     def expose(self, name: str, outside: Scope) -> None:
-        """What a name holds may come from an earlier turn of the loops inside the scope `outside`."""
+        """What a name holds may come from an earlier turn of the loops inside the scope `outside`, but for loops whose
+        turn has stored it by now.
+        """
         key, scope = (self.frame, name), self.scope
-        while scope is not outside and scope.parent is not None:
+        while scope is not outside and scope.parent is not None and key not in scope.stored:
             scope.exposed.add(key)
             scope = scope.parent
 

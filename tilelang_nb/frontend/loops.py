@@ -22,7 +22,7 @@ from .contents import check_used_up
 from .control import Leave, ReturnValue
 from .device_loops import bound_loop, device_loop
 from .locate import exception_text, frames, line_span
-from .merge import is_parallel, merge_loop
+from .merge import merge_loop, of_parallel
 from .names import bound_names
 from .refusals import iterates_over_buffer, iterates_over_number, leaves_expanded_loop, leaves_loop_of_kind
 from .scopes import Scope
@@ -224,7 +224,10 @@ def leave(walker: Any, node: ast.Break | ast.Continue) -> None:
     loop.left = loop.left or word == "break"
     scope = walker.scope
     while True:
-        loop.scope.escaped.update(key for key in scope.saved if is_parallel(key[0].binding(key[1])))
+        for key in scope.saved:
+            bound = of_parallel(key[0].binding(key[1]))
+            if bound is not None:
+                loop.scope.escaped.setdefault(key, bound)
         if scope is loop.scope:
             break
         scope = scope.parent

@@ -33,6 +33,8 @@ def merge_branches(walker: Any, branches: list[Scope], node: Any, what: str = "t
     what: what messages call the branch.
     """
     live = [branch for branch in branches if not branch.terminated]
+    if live:
+        walker.scope.stored |= set.intersection(*(branch.stored for branch in live))
     for key in dict.fromkeys(k for branch in branches for k in branch.saved):
         frame, name = key
         old = frame.binding(name)
@@ -52,18 +54,18 @@ def merge_branches(walker: Any, branches: list[Scope], node: Any, what: str = "t
             merge(walker, key, conflict(values, declaring_site(old, meeting), rebinding, meeting))
 
 
-def conflict(values: list[Any], site: Any, node: Any, meeting: Any, parallel: bool = False) -> Conflict:
+def conflict(values: list[Any], site: Any, node: Any, meeting: Any, parallel: Any = None) -> Conflict:
     """What a name holds where these bindings meet."""
     flat = []
     for value in values:
         flat += value.bindings if isinstance(value, Conflict) else [value]
-        parallel = parallel or is_parallel(value)
+        parallel = parallel or of_parallel(value)
     return Conflict(flat, site, node, meeting, parallel)
 
 
-def is_parallel(binding: Any) -> bool:
-    """Whether what a name holds depends on which iteration of a `T.Parallel` loop came last."""
-    return isinstance(binding, Conflict) and binding.parallel
+def of_parallel(binding: Any) -> Any:
+    """The node that binds a name in a `T.Parallel` loop, where it holds what the last iteration left; else None."""
+    return binding.parallel if isinstance(binding, Conflict) else None
 
 
 def merge_host_branches(walker: Any, condition: Value, then: Scope, other: Scope) -> None:
@@ -110,11 +112,11 @@ def merge_loop(walker: Any, scope: Scope, targets: set[str], bound: Mapping[Any,
         old, new = frame.binding(name), scope.final.get(key)
         plain = old.outside if isinstance(old, Hidden) else old
         meeting = frame.site(name, scope.node)
-        parallel = scope.kind == "parallel" or is_parallel(new) or key in scope.escaped
+        parallel = node if scope.kind == "parallel" else of_parallel(new) or scope.escaped.get(key)
         if key in scope.exposed and isinstance(plain, (Plain, Mutable) if parallel else Plain):
             try:
                 if parallel:
-                    raise Refusal(carried(name, walker.binders.get(node), scope.node), node)
+                    raise Refusal(carried(name, walker.binders.get(parallel), scope.node), parallel)
                 _carry(walker, name, plain, new, node, meeting)
             except Poisoned:
                 merge(walker, key, POISON)

@@ -69,14 +69,15 @@ class Conflict:
     """bindings: what the name may hold.  site: where a mutable scalar for all of them would be declared.
 
     node: the re-binding, for messages.  meeting: the site of the branch or loop where the bindings met, where a
-    scalar can begin with what the name holds.  parallel: the bindings meet after a `T.Parallel` loop.
+    scalar can begin with what the name holds.  parallel: the node that binds the name in a `T.Parallel` loop
+    whose last iteration decides what it holds, or None.
     """
 
     bindings: list[Plain | Mutable | Hidden]
     site: Site
     node: Any
     meeting: Site
-    parallel: bool = False
+    parallel: Any = None
 
 
 @dataclass(eq=False)

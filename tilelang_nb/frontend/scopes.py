@@ -17,7 +17,8 @@ class Scope:
     them. final: (frame, name) -> binding at the end.  hidden: names hidden on entry.  outside: what was made before
     the scope, once that was asked for.  unseen: the state that code without a call in the text may change here; None
     where nothing is compared.  escaped: names that hold what the last iteration of a `T.Parallel` loop left when a
-    `break` or `continue` leaves this loop.  terminated: nothing after this point in the scope is reached.
+    `break` or `continue` leaves this loop -> the node that binds them there.  stored: names of mutable scalars that
+    were certainly stored since the scope was entered.  terminated: nothing after this point in the scope is reached.
     """
 
     __slots__ = (
@@ -33,6 +34,7 @@ class Scope:
         "parent",
         "rebound",
         "saved",
+        "stored",
         "terminated",
         "unseen",
     )
@@ -45,8 +47,9 @@ class Scope:
         self.rebound: dict[Any, Any] = {}
         self.exposed: set[Any] = set()
         self.final: dict[Any, Any] = {}
-        self.escaped: set[Any] = set()
+        self.escaped: dict[Any, Any] = {}
         self.hidden: list[Any] = []
+        self.stored: set[Any] = set()
         self.outside: Any = None
         self.unseen: Any = None
 
