@@ -101,6 +101,27 @@ def unchanged(repeat: int) -> Row:
     return Row("unchanged cell again: matmul", 20, *timed(lambda: compile_text(cells.MATMUL).to_html(), repeat))
 
 
+def widget(name: str, text: str, budget: float, fresh: bool) -> Callable[[int], Row]:
+    """From the text of a cell to its widget and the static copy beside it.  fresh: nothing of it cached."""
+
+    def measure(repeat: int) -> Row:
+        from tilelang_nb.notebook.widget import KernelView
+        from tilelang_nb.report.json import to_data
+        from tilelang_nb.runtime import cache
+        from tilelang_nb.source.providers import provided
+
+        def run() -> None:
+            compilation = compile_text(text)
+            provided("html")(compilation, compact=True)
+            KernelView(to_data(compilation)).close()
+
+        run()
+        figures = timed(run, repeat, cache.clear if fresh else lambda: None)
+        return Row(f"{'cell' if fresh else 'unchanged cell'} to widget: {name}", budget, *figures)
+
+    return measure
+
+
 def compile_time_items(items: int, budget: float) -> Callable[[int], Row]:
     def measure(repeat: int) -> Row:
         from tilelang_nb.runtime import cache
@@ -159,6 +180,10 @@ MEASURES: dict[str, Callable[[int], Row]] = {
     "matmul": shown("fp16 gemm", cells.MATMUL, 300),
     "attention": shown("flash attention", cells.ATTENTION, 500),
     "unchanged": unchanged,
+    "widget-matmul": widget("fp16 gemm", cells.MATMUL, 300, True),
+    "widget-attention": widget("flash attention", cells.ATTENTION, 500, True),
+    "widget-unchanged": widget("fp16 gemm", cells.MATMUL, 20, False),
+    "widget-items-10k": widget("10,000 compile-time items", cells.COMPILE_TIME_ITEMS.format(items=10_000), 1000, True),
     "items-5k": compile_time_items(5_000, 500),
     "items-10k": compile_time_items(10_000, 1000),
     "items-20k": compile_time_items(20_000, 2000),

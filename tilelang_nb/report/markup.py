@@ -34,6 +34,8 @@ def escape(text: object) -> str:
 
 def escape_line(line: str) -> str:
     """A line of code: tabs expanded, other characters as `escape` does."""
+    if line.isascii() and line.isprintable():
+        return html.escape(line)
     return html.escape("".join(drawn for drawn, _ in cells(line)))
 
 
