@@ -121,6 +121,12 @@ def test_each_iteration_leads_to_its_own_lines_of_the_last_stage() -> None:
         assert inner["iterations"][3]["children"] == []
 
 
+def test_values_of_macro_parameters_read_as_written() -> None:
+    (kernel,) = make_traces.trace("stencil")["kernels"]
+    assert "T.Add(" not in json.dumps(kernel["unroll"])
+    assert re.search(r'"row\[\d+ \+ c\]"', json.dumps(kernel["unroll"]))
+
+
 def test_a_failed_cell_shows_the_stages_that_it_reached() -> None:
     failed = make_traces.trace("failed")
     assert [found["code"] for found in failed["diagnostics"]] == ["TL003", "TL101", "TL110"]

@@ -13,10 +13,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
 from ..source.text import Text
 from .diagnostic_json import string
+from .readable import readable
 
 WIDEST_HEADER = 160
 
@@ -72,7 +74,13 @@ def _node(node: Any, text: Text, places: _Places, number: int, here: bool) -> di
 
 
 def _value(held: dict[str, str], name: str) -> str | None:
-    return string(held[name]) if name in held else None
+    return string(_written(held[name])) if name in held else None
+
+
+@lru_cache(maxsize=4096)
+def _written(value: str) -> str:
+    """A value as a kernel would write it: `row[i + 1]` for TVM's `row[T.Add(i, 1)]`."""
+    return readable([value])[0] if "T." in value else value
 
 
 def _iteration(
