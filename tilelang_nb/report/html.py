@@ -11,7 +11,7 @@ from typing import Any
 from ..source.catalogue.page import page
 from ..source.diagnostic import Diagnostic
 from ..source.render import TextOf
-from .facts import Change, changes, facts, ready_stages, signature, verdict
+from .facts import Change, changes, facts, lowered, ready_stages, signature, verdict
 from .markup import (
     EDGE,
     MONO,
@@ -107,13 +107,20 @@ def _kernel(
     sign = "" if alone else " " + badge(*verdict(kernel.diagnostics, kernel.findings))
     parts = [div(f"{title}{dim(code(f'({signature(kernel)})'))}{sign}", "margin:2px 0")]
     if kernel.program is None:
-        parts.append(div(dim("refused: there is nothing to show of it")))
+        parts.append(_stopped("tile"))
     else:
         run = _run(kernel) if launches else ""
         stages = _stages(ready_stages(kernel, show), show, limit, compact)
+        failed_in = getattr(lowered(kernel), "failed_in", "")
+        parts += [_stopped(failed_in)] if failed_in else []
         parts += [_facts(kernel), run, stages, *([] if compact else [_unroll(kernel.unroll)])]
     style = "margin:6px 0 0 0" if alone else f"margin:10px 0 0 0;padding:8px 0 0 0;border-top:1px solid {EDGE}"
     return div("".join(parts), style)
+
+
+def _stopped(stage: str) -> str:
+    """Where a kernel with errors stopped on its way."""
+    return div(dim(f"stopped at {code(stage)}: no later stage was reached, nothing can be launched"))
 
 
 def _facts(kernel: Any) -> str:
