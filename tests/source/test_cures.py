@@ -219,6 +219,12 @@ MEANING = {
     ),
     "region filled": ("B[2:6] = n  # these", "T.fill(B[2:6], n)  # these"),
     "region copied": ("A[4:8] = A[0:4]", "T.copy(A[0:4], A[4:8])"),
+    "print": ("print(n)\nB[0] = n", "T.print(n)\nB[0] = n"),
+    "raise": (
+        "if n > 99:\n    raise ValueError('big')\nB[0] = n",
+        "if n > 99:\n    T.device_assert(False, 'big')\nB[0] = n",
+    ),
+    "method": ("B[0] = n.item() + 1", "B[0] = n + 1", "B[0] = n + 1"),
     "attribute": ("B[0] = A.shpe[0]", "B[0] = A.shape[0]", "B[0] = A.shape[0]"),
     "await": ("A[0] = await A[1]", "A[0] = A[1]", "A[0] = A[1]"),
     "async for": ("async for i in range(3):\n    A[i] = 4.0", "for i in range(3):\n    A[i] = 4.0", "A[:3] = 4.0"),
@@ -245,6 +251,72 @@ def test_edits_give_the_text_and_the_meaning(case: str, first_line: int) -> None
         python(meant[0] if meant else written, expected_a, expected_b, n)
         np.testing.assert_allclose(a, expected_a, rtol=1e-6)
         np.testing.assert_array_equal(b, expected_b)
+
+
+# What runs before and after its edit in a test of its own, or has no meaning in Python.
+ELSEWHERE = {
+    "TL108": "Python's type of a number is no dtype",
+    "TL123": "test_a_kernel_that_was_a_coroutine_computes_what_it_says",
+    "TL124": "test_an_import_that_moved_is_there",
+    "TL204": "test_the_keyword_that_is_added_gives_the_product_that_fits",
+}
+
+
+def test_every_code_with_an_edit_is_executed_before_and_after_it() -> None:
+    executed = {
+        diagnostic.code
+        for written, *_ in MEANING.values()
+        for diagnostic in compiled(cell(written)).diagnostics
+        if diagnostic.fixes
+    }
+    assert executed | set(ELSEWHERE) == {cls.code for cls in CURES} | {SyntaxMistake.code}
+    assert not executed & set(ELSEWHERE)
+    assert all(name in globals() for name in ELSEWHERE.values() if name.startswith("test_"))
+
+
+def after_edits(text: str) -> tilelang_nb.Compilation:
+    found = compiled(text)
+    assert fixes_of(found)
+    after = compiled(apply(found.text, [d.fixes[0] for d in found.diagnostics if d.fixes]))
+    assert not after.diagnostics, after.to_text()
+    return after
+
+
+def test_a_kernel_that_was_a_coroutine_computes_what_it_says() -> None:
+    after = after_edits(cell("B[0] = n + 2").replace("def k", "async def k"))
+    a, b = np.zeros(8, np.float32), np.zeros(8, np.int32)
+    after.namespace["k"](a, b, 5)
+    assert b[0] == 7
+
+
+def test_an_import_that_moved_is_there() -> None:
+    after = after_edits(cell("import math as m\nA[0] = m.pi"))
+    a, b = np.zeros(8, np.float32), np.zeros(8, np.int32)
+    after.namespace["k"](a, b, 5)
+    assert a[0] == np.float32(np.pi)
+
+
+def test_the_keyword_that_is_added_gives_the_product_that_fits() -> None:
+    """The operands fit in one way only, which is the one that the edit says."""
+    text = """
+@T.prim_func
+def product(A: T.Tensor((32, 16), "float16"), B: T.Tensor((64, 16), "float16"), C: T.Tensor((32, 64), "float32")):
+    with T.Kernel(1, threads=128):
+        a = T.alloc_shared((32, 16), "float16")
+        b = T.alloc_shared((64, 16), "float16")
+        c = T.alloc_fragment((32, 64), "float32")
+        T.clear(c)
+        T.copy(A, a)
+        T.copy(B, b)
+        T.gemm(a, b, c)
+        T.copy(c, C)
+"""
+    kernel = after_edits(text).namespace["product"]
+    source = np.random.default_rng(0)
+    a, b = source.standard_normal((32, 16)).astype(np.float16), source.standard_normal((64, 16)).astype(np.float16)
+    c = np.zeros((32, 64), np.float32)
+    kernel(a, b, c)
+    np.testing.assert_allclose(c, a.astype(np.float32) @ b.astype(np.float32).T, rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.parametrize(

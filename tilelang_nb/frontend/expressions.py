@@ -16,6 +16,7 @@ from ..source.diagnostic import Message, Refusal
 from .attributes import HIDDEN
 from .names import INTRINSICS, targets
 from .places import MARK
+from .python_mistakes import python_mistake
 
 HANDLED = frozenset(
     [
@@ -253,7 +254,7 @@ def compile_expression(node: ast.expr) -> Any:
     except RecursionError:
         raise Refusal(too_deep("an expression"), node) from None
     except SyntaxError as error:  # the rules that Python checks only when it compiles
-        raise Refusal(say.SyntaxMistake(problem=str(error.msg), remedy="correct the line"), node) from None
+        raise Refusal(python_mistake(str(error.msg)), node) from None
 
 
 def too_deep(what: str) -> Message:

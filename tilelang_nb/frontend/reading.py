@@ -12,6 +12,7 @@ from ..source.syntax_tree import parse
 from ..source.text import Span, Text
 from .depth import deepest_statement, longest_line, too_deep_for_python
 from .places import header_span, line_span
+from .python_mistakes import python_mistake
 
 
 def read(text: Text) -> tuple[ast.Module | None, Diagnostic | None]:
@@ -34,7 +35,7 @@ def syntax_mistake(error: SyntaxError, text: Text) -> Diagnostic:
     end_line, end_column = error.end_lineno or line, (error.end_offset or 0) - 1
     if (end_line, end_column) <= (line, column) or end_line > text.last_line:
         end_line, end_column = line, column + 1
-    message = say.SyntaxMistake(problem=str(error.msg), remedy="correct the line")
+    message = python_mistake(str(error.msg))
     return message.at(Span(line, column, end_line, end_column))
 
 

@@ -190,7 +190,7 @@ def _check_shapes(called: str, tiles: list[Any], ta: bool, tb: bool) -> None:
         given = {"transpose_A": ta, "transpose_B": tb}
         shape_mismatch(
             f"`{called}`: K is {k} in A ({described(a)}, {how_a}) and {kb} in B ({described(b)}, {how_b})",
-            f"perhaps `{hint}={not given[hint]}`" if hint else "make the K of A and B equal",
+            f"add `{hint}={not given[hint]}`: then they fit" if hint else "make the K of A and B equal",
             f"{hint}={not given[hint]}" if hint else "",
         )
     if not same_extent(m, c.extent[-2]) or not same_extent(n, c.extent[-1]):

@@ -308,9 +308,9 @@ class LayoutInference:
         return site.call.name in ("gemm", "reduce", "cumulate", "finalize_reducer", "fill")
 
     def _refuse(self, span: Any, problem: str) -> None:
-        self._say(
-            span, problem, "move it out of the `if` or loop that depends on the thread, and put the condition inside"
-        )
+        remedy = "move it out of the `if` or loop that depends on the thread, and put the condition inside"
+        self.launch.report(say.ThreadsApart(problem=problem, remedy=remedy), span)
+        self.refused = True
 
     def _refuse_varying(self, span: Any) -> None:
         problem = "all threads do this together, and they do not agree on its extent or place"

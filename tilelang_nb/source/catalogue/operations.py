@@ -20,6 +20,7 @@ __all__ = [
     "LaunchConfiguration",
     "SharedMemoryExceeded",
     "ThreadMapping",
+    "ThreadsApart",
     "UninitialisedRead",
     "ImplicitFloatToInteger",
 ]
@@ -186,6 +187,13 @@ class ThreadMapping(Message):
 
     problem: str
     remedy: str
+
+
+@dataclass(frozen=True)
+class ThreadsApart(ThreadMapping):
+    """Work that all threads do together, where not all of them get."""
+
+    label = "every thread of the block has to get here"
 
 
 @dataclass(frozen=True)
