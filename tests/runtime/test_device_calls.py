@@ -361,6 +361,20 @@ def test_a_read_only_device_array_that_is_written_is_refused(programs: dict[str,
     k(b, a, 1.0)
 
 
+def test_memory_of_another_kind_of_device_is_refused(programs: dict[str, Any]) -> None:
+    class Exporter:
+        def __dlpack__(self, **_: Any) -> Any:
+            raise AssertionError("nothing is to be exported")
+
+        def __dlpack_device__(self) -> tuple[int, int]:
+            return (8, 0)
+
+    k = on(programs["scaled"], StandInDevices())
+    with pytest.raises(tilelang_nb.LaunchError, match="another kind of device") as caught:
+        k(Exporter(), np.zeros(64, np.float32), 1.0)
+    assert caught.value.diagnostic.code == "TL301"
+
+
 def test_too_little_memory_is_said_with_a_way_out(programs: dict[str, Any]) -> None:
     devices = StandInDevices()
     k = on(programs["scaled"], devices)

@@ -112,7 +112,12 @@ class Reader:
         if isinstance(given, (np.ndarray, np.generic)) or hasattr(given, "__array_interface__"):
             return host_array(given)
         if hasattr(given, "__dlpack__") and hasattr(given, "__dlpack_device__"):
-            return host_array(given) if dlpack.on_host(given) else self._exporter(given)
+            if dlpack.on_host(given):
+                return host_array(given)
+            if not dlpack.on_cuda(given):
+                remedy = "copy it to the host, or to a CUDA device"
+                raise NoHostArray(f"{describe_type(given)} in memory of another kind of device", remedy)
+            return self._exporter(given)
         if hasattr(given, "__cuda_array_interface__"):
             return self._interface(given)
         if isinstance(given, (list, tuple)):
@@ -189,7 +194,7 @@ def outline(given: Any) -> DeviceArray | None:
         shape = tuple(int(extent) for extent in interface["shape"])
         steps = interface.get("strides")
         strides = row_major(shape, dtype.itemsize) if steps is None else tuple(int(step) for step in steps)
-    elif hasattr(given, "__dlpack__") and hasattr(given, "__dlpack_device__") and not dlpack.on_host(given):
+    elif hasattr(given, "__dlpack__") and hasattr(given, "__dlpack_device__") and dlpack.on_cuda(given):
         view = dlpack.device_view(given)
         shape, dtype = view.shape, view.dtype
         strides = row_major(shape, dtype.itemsize) if view.strides is None else view.strides

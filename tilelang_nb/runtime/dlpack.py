@@ -14,7 +14,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-CPU, CUDA_HOST = 1, 3
+CPU, CUDA, CUDA_HOST, CUDA_MANAGED = 1, 2, 3, 13
 READ_ONLY = 1
 
 # (type code, bits) of DLPack -> NumPy type
@@ -74,6 +74,11 @@ class _Memory:
 def on_host(exporter: Any) -> bool:
     """Is its memory readable by the host?"""
     return int(exporter.__dlpack_device__()[0]) in (CPU, CUDA_HOST)
+
+
+def on_cuda(exporter: Any) -> bool:
+    """Is its memory that of a CUDA device?"""
+    return int(exporter.__dlpack_device__()[0]) in (CUDA, CUDA_MANAGED)
 
 
 def from_dlpack(exporter: Any) -> np.ndarray:
