@@ -14,11 +14,12 @@ import re
 import sys
 import threading
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from .driver import Driver, DriverError
+
+if TYPE_CHECKING:
+    import numpy as np  # the targets are known before numpy is loaded, while a notebook loads the extension
 
 LIBRARIES = {"win32": "nvcuda.dll"}
 NO_DRIVER = "no NVIDIA driver is installed"
