@@ -270,6 +270,24 @@ def test_ten_views_live_in_one_notebook_and_a_cell_that_is_run_again_replaces_it
     lab.end_sessions()
 
 
+def test_of_fifty_quick_reports_the_last_one_is_shown(lab: Any, browser: Any) -> None:
+    quick = """from tilelang_nb.report.json import to_data
+view = matmul.inspect()
+display(view)
+data = to_data(matmul)
+for number in range(50):
+    data["kernels"][0]["name"] = f"number_{number}"
+    view.show(data)"""
+    lab.write("quick.ipynb", [trace_cells.MATMUL, quick])
+    opened = lab.open(browser, "quick.ipynb")
+    lab.run_all(opened, 2)
+    second = opened.locator(READY).nth(1)
+    wait_for(lambda: second.get_attribute("data-kernel") == "number_49", "the last report")
+    assert opened.faults == []
+    opened.close()
+    lab.end_sessions()
+
+
 # -- a failed cell
 
 

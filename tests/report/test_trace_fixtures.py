@@ -121,6 +121,15 @@ def test_each_iteration_leads_to_its_own_lines_of_the_last_stage() -> None:
         assert inner["iterations"][3]["children"] == []
 
 
+def test_shared_buffers_have_their_place_their_shape_and_the_line_that_allocates_them() -> None:
+    trace = make_traces.trace("matmul")
+    cell = trace["cell"]["text"].split("\n")
+    arena = {buffer["name"]: buffer for buffer in trace["kernels"][0]["arena"]}
+    assert arena["A_s"]["bytes"] == 64 * 32 * 2 and arena["A_s"]["shape"] == "64 × 32"
+    assert all(f"{name} = T.alloc_shared(" in cell[buffer["line"] - 1] for name, buffer in arena.items())
+    assert {buffer["dtype"] for buffer in arena.values()} == {"float16"}
+
+
 def test_values_of_macro_parameters_read_as_written() -> None:
     (kernel,) = make_traces.trace("stencil")["kernels"]
     assert "T.Add(" not in json.dumps(kernel["unroll"])

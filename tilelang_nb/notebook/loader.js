@@ -27,7 +27,7 @@ export default {
     };
     try {
       const end = await (await viewer(model.get("asset"), host)).render({ model, el, host, signal });
-      copies("none");
+      if (!signal?.aborted) copies("none");
       return () => (copies(""), end?.());
     } catch (error) {
       el.textContent = `The viewer is not in this notebook: run the cell again. (${error})`;

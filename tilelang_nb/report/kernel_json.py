@@ -1,7 +1,7 @@
 """A kernel in the JSON report.
 
     kernel      {name, ok, span, line, source?, parameters, stages, default, unroll, launches[{name, grid, block}],
-                 facts, arena[{name, offset, bytes, line?}], findings, counters, printed}
+                 facts, arena[{name, offset, bytes, line?, shape?, dtype?}], findings, counters, printed}
     fact        {name, value, unit, detail, origin, ok, line, used, max}
 
 `source` is there for a kernel whose text is not that of the cell: one that a factory of another cell made.  Counters
@@ -19,7 +19,7 @@ from .cell_run import UNKNOWN_RUN, CellRun
 from .diagnostic_json import diagnostic, place, string
 from .expansion_json import unroll
 from .facts import Fact, counted, facts, launch_shapes, lowered, ready_stages
-from .stage_json import allocations, chosen_of, stages
+from .stage_json import Allocation, allocations, chosen_of, stages
 from .timing_facts import run_facts
 
 # What is shown first, by what there is: what the device runs, which for the simulated one is the program of a thread.
@@ -36,7 +36,7 @@ def kernel(one: Any, name: str, subject: Any, show: Sequence[str] = (), run: Cel
     every, expansion = _unchanging(one, tuple(show))
     shown = chosen_of(every, show) if show else every
     reached = {stage["name"] for stage in shown if "text" in stage or "same_as" in stage}
-    lines = allocations(one)
+    known = allocations(one)
     launched = any(launch == one.name for launch, _ in run.launches)
     data: dict[str, Any] = {
         "name": name,
@@ -59,13 +59,13 @@ def kernel(one: Any, name: str, subject: Any, show: Sequence[str] = (), run: Cel
         "launches": [
             {"name": shape.name, "grid": list(shape.grid), "block": list(shape.block)} for shape in launch_shapes(one)
         ],
-        "facts": [fact(known) for known in (*run_facts(one, launched, run.benchmarks), *facts(one))],
+        "facts": [fact(figure) for figure in (*run_facts(one, launched, run.benchmarks), *facts(one))],
         "arena": [
-            {"name": buffer.name, "offset": buffer.offset, "bytes": buffer.bytes, "line": lines.get(buffer.name)}
+            {"name": buffer.name, "offset": buffer.offset, "bytes": buffer.bytes, **_allocation(known.get(buffer.name))}
             for buffer in (program.shared_memory if program else ())
         ],
         "findings": [diagnostic(found, one.text) for found in one.findings],
-        "counters": [fact(known) for known in counted(one)],
+        "counters": [fact(figure) for figure in counted(one)],
         "printed": [string(line) for line in one.printed],
     }
     if one.text != subject.text:
@@ -75,6 +75,11 @@ def kernel(one: Any, name: str, subject: Any, show: Sequence[str] = (), run: Cel
             "first_line": one.text.first_line,
         }
     return data
+
+
+def _allocation(made: Allocation | None) -> dict[str, Any]:
+    """Where and how a buffer of the arena is allocated; nothing for one that the compiler added."""
+    return {} if made is None else {"line": made.line, "shape": made.shape, "dtype": made.dtype}
 
 
 Unchanging = tuple[list[dict[str, Any]], "dict[str, Any] | None"]

@@ -16,7 +16,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..lowering.pipeline import FIRST, LAST, SPLIT, STAGES
 from ..source.render import count
@@ -28,7 +28,7 @@ from .stage_text import stage_files, stage_statements
 
 LANDMARKS = ("source", "tile", "thread", "cuda", "ptx", "sass")
 LANGUAGES = {"source": "python", "cuda": "cuda", "ptx": "ptx", "sass": "sass"}
-ALLOCATION = re.compile(r"\s*(\w+) = T\.alloc_\w+\(")
+ALLOCATION = re.compile(r"\s*(\w+) = T\.alloc_\w+\((?:\(([^()]*)\), \"(\w+)\")?")
 # A statement that is spread over more lines than this is a block, and its first line stands for it.
 LONGEST_STATEMENT = 30
 Origin = tuple[tuple[int, ...], tuple[str, ...]]
@@ -187,14 +187,23 @@ def _definition(text: Text, name: str) -> tuple[int, int]:
     return text.first_line, text.last_line
 
 
-def allocations(one: Any) -> dict[str, int]:
-    """For every buffer that the kernel allocates, the line of the cell that does."""
+class Allocation(NamedTuple):
+    """Where a kernel allocates a buffer, and of which shape ("64 × 32") and type; "" where the text does not say it."""
+
+    line: int
+    shape: str
+    dtype: str
+
+
+def allocations(one: Any) -> dict[str, Allocation]:
+    """The buffers that a kernel allocates, by name."""
     tile = next((stage for stage in one.stages if stage.name == "tile"), None)
-    found: dict[str, int] = {}
+    found: dict[str, Allocation] = {}
     for line, numbers in zip(tile.text.split("\n"), tile.lines) if tile is not None else ():
         match = ALLOCATION.match(line)
         if match and numbers:
-            found.setdefault(match[1], numbers[0])
+            shape = " × ".join(extent.strip() for extent in (match[2] or "").split(",") if extent.strip())
+            found.setdefault(match[1], Allocation(numbers[0], shape, match[3] or ""))
     return found
 
 
@@ -255,7 +264,7 @@ class _Origins:
                 rest = range(own[-1] + 1 if own else span.line, span.end_line + 1)
                 further, kinds = (*further, *rest), [*kinds, *["statement"] * len(rest)]
             if self.uses is not None and not source and own:
-                defined = {self.allocated[name] for name in self.uses.findall(line)} - {*own, *further}
+                defined = {self.allocated[name].line for name in self.uses.findall(line)} - {*own, *further}
                 further, kinds = (*further, *sorted(defined)), [*kinds, *["definition"] * len(defined)]
             yield (*own, *further), ((*["statement"] * (len(own) - 1), *kinds) if own else ())
 
