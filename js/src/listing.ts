@@ -19,11 +19,17 @@ export interface Origin {
 /** What a source line makes, rather than what merely names its buffer or follows its layout. */
 export const makes = (kind: Stretch["kind"]): boolean => kind === "origin" || kind === "call" || kind === "statement";
 
-/** What is known of the lines, found when it is first asked for: most stages of a report are never opened. */
-interface Index {
+/** The links, read from the runs alone: the timeline asks for those of every stage. */
+interface Links {
   readonly origins: readonly Origin[];
-  readonly originAt: Int32Array;
+  /** Runs of lines [first, count, number of the origin from 1]. */
+  readonly runs: readonly (readonly [number, number, number])[];
   readonly bySource: ReadonlyMap<number, readonly Stretch[]>;
+}
+
+/** What is known line by line, found when a stage is opened: most of a report never are. */
+interface Index {
+  readonly originAt: Int32Array;
   readonly gapReasons: readonly string[];
   readonly gapAt: Int32Array;
   readonly statementAt: Int32Array | null;
@@ -39,6 +45,7 @@ interface Coverage {
 
 export class Listing {
   private split: readonly string[] | null = null;
+  private linked: Links | null = null;
   private known: Index | null = null;
   private covered: Coverage | null = null;
   private longest = -1;
@@ -74,8 +81,12 @@ export class Listing {
     return this.longest;
   }
 
+  private get links(): Links {
+    return (this.linked ??= linksOf(this.wire));
+  }
+
   private get index(): Index {
-    return (this.known ??= indexed(this.count, this.wire));
+    return (this.known ??= indexed(this.count, this.links, this.wire));
   }
 
   get coverage(): Coverage {
@@ -97,7 +108,7 @@ export class Listing {
 
   /** The source lines of a line, the one it comes from first; null where there is none. */
   origin(line: number): Origin | null {
-    return this.index.origins[this.index.originAt[line] - 1] ?? null;
+    return this.links.origins[this.index.originAt[line] - 1] ?? null;
   }
 
   /** Why a line has no source line. */
@@ -107,7 +118,7 @@ export class Listing {
 
   /** Where a source line is found, in the order of the listing. */
   stretches(source: number): readonly Stretch[] {
-    return this.index.bySource.get(source) ?? [];
+    return this.links.bySource.get(source) ?? [];
   }
 
   /** How a line relates to a source line; null where it does not. */
@@ -134,10 +145,10 @@ export class Listing {
   }
 }
 
-function indexed(count: number, wire: Pick<WireStage, "lines" | "gaps" | "statements">): Index {
+function linksOf(wire: Pick<WireStage, "lines">): Links {
   const origins: Origin[] = [];
   const sameOrigin = new Map<string, number>();
-  const originAt = new Int32Array(count + 1);
+  const runs: [number, number, number][] = [];
   const bySource = new Map<number, Stretch[]>();
   for (const [first, length, lines, kinds] of wire.lines ?? []) {
     if (!lines.length) continue;
@@ -147,16 +158,22 @@ function indexed(count: number, wire: Pick<WireStage, "lines" | "gaps" | "statem
       index = origins.push({ lines, kinds: kinds ?? lines.slice(1).map(() => "statement" as const) });
       sameOrigin.set(key, index);
     }
-    originAt.fill(index, first, first + length);
+    runs.push([first, length, index]);
     lines.forEach((line, i) => {
       const kind = i === 0 ? "origin" : (kinds?.[i - 1] ?? "statement");
       let stretches = bySource.get(line);
       if (!stretches) bySource.set(line, (stretches = []));
       const last = stretches.at(-1);
       if (last && last.kind === kind && last.first + last.count === first) stretches[stretches.length - 1] = { ...last, count: last.count + length };
-      else stretches.push({ first, count: Math.min(length, count + 1 - first), kind });
+      else stretches.push({ first, count: length, kind });
     });
   }
+  return { origins, runs, bySource };
+}
+
+function indexed(count: number, links: Links, wire: Pick<WireStage, "gaps" | "statements">): Index {
+  const originAt = new Int32Array(count + 1);
+  for (const [first, length, index] of links.runs) originAt.fill(index, first, first + length);
   const gapReasons: string[] = [];
   const sameReason = new Map<string, number>();
   const gapAt = new Int32Array(count + 1);
@@ -170,5 +187,5 @@ function indexed(count: number, wire: Pick<WireStage, "lines" | "gaps" | "statem
     statementAt = new Int32Array(count + 1).fill(-1);
     for (const [first, length, statement] of wire.statements) for (let i = 0; i < length && first + i <= count; i++) statementAt[first + i] = statement + i;
   }
-  return { origins, originAt, bySource, gapReasons, gapAt, statementAt };
+  return { originAt, gapReasons, gapAt, statementAt };
 }

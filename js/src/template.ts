@@ -40,14 +40,21 @@ export class Templates {
     private readonly listing: Listing,
   ) {
     const lines = new Map<number, string[]>();
+    let makers = 0;
+    const seen = new Uint8Array(site.turns.length);
     for (let line = 1; line <= listing.count; line++) {
       const ordinal = site.maker(listing.statement(line));
       if (ordinal < 0) continue;
+      if (!seen[ordinal]) {
+        seen[ordinal] = 1;
+        makers++;
+      }
+      if (makers > MOST && !lines.has(ordinal)) continue;
       const of = lines.get(ordinal);
       if (of) of.push(listing.rows[line - 1]);
       else lines.set(ordinal, [listing.rows[line - 1]]);
     }
-    this.makers = lines.size;
+    this.makers = makers;
     let size = 0;
     for (const [ordinal, text] of lines) {
       if (this.keys.size >= MOST || size > MOST_TEXT) break;
