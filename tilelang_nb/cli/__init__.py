@@ -85,6 +85,7 @@ def _parser() -> argparse.ArgumentParser:
 def _add_target(command: argparse.ArgumentParser) -> None:
     command.add_argument("--target", choices=["auto", "cuda", "sim"], default="auto", help="the device to compile for")
     command.add_argument("--arch", metavar="ARCH", help="the architecture, as sm_90a")
+    command.add_argument("--limits", default="", metavar="NAME=N", help="what a build may take, as items=100000")
 
 
 # -- commands

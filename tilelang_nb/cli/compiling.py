@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..frontend.limits import limits_of, settings_of
 from ..frontend.static import Checker
-from ..source.diagnostic import Diagnostic
+from ..source.diagnostic import Diagnostic, Refusal
 from ..source.document import Document, NotReadable, PlainCell, Unit
 
 # Statements of plain notebook cells that only make names, which kernels of later cells may use.
@@ -68,6 +69,7 @@ def compile_all(file: Document, asked: Any, module: str) -> Iterator[tuple[Unit,
     from ..runtime.compilation import compile_cell
 
     names: dict[str, Any] = {"__name__": module, "__file__": str(file.path)}
+    limits = _limits(asked.limits)
     with _directory_on_path(file.path):
         for part in _parts(file):
             if isinstance(part, PlainCell):
@@ -81,10 +83,22 @@ def compile_all(file: Document, asked: Any, module: str) -> Iterator[tuple[Unit,
                     first_line=part.first_line,
                     target=asked.target,
                     arch=asked.arch,
+                    limits=limits,
                 )
             except SystemExit as stop:
                 raise UsageError(f"{part.place} ended itself with status {stop.code}") from None
             yield part, compilation
+
+
+def _limits(text: str) -> dict[str, int]:
+    try:
+        found = settings_of(text, "--limits")
+        limits_of(found)
+    except Refusal as refusal:
+        message = refusal.message
+        said = f"{message.fill(message.text)}; {message.fill(message.advice)}"
+        raise UsageError(f"--limits {text}: {said}") from None
+    return found
 
 
 def _parts(file: Document) -> list[Unit | PlainCell]:

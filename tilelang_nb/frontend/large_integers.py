@@ -31,8 +31,9 @@ def check_size(op: str, left: Any, right: Any, bits: int) -> None:
     if isinstance(left, int) and isinstance(right, int) and right > 0 and abs(left) > (op == "**"):
         length = left.bit_length()
         if (length * right if op == "**" else length + right) > bits:
+            remedy = "use a smaller exponent or shift; the limit is the setting `bits`"
             exception = f"OverflowError: an integer of more than {bits:,} bits"
-            raise Refusal(say.ExceptionWhileBuilding(exception=exception, remedy="use a smaller exponent or shift"))
+            raise Refusal(say.ExceptionWhileBuilding(exception=exception, remedy=remedy))
 
 
 def host_names(limit: int) -> dict[str, Callable[..., Any]]:

@@ -95,8 +95,8 @@ class Record:
             limit = f"{self.limits.turns:,}"
             if node.kind == "macro":
                 self.endless = True
-                raise Refusal(say.MacroRecursionLimit(name=node.label, limit=limit))
-            raise Refusal(say.EndlessIterable(limit=limit))
+                raise Refusal(say.MacroRecursionLimit(name=node.label, limit=limit, setting="turns"))
+            raise Refusal(say.EndlessIterable(limit=limit, setting="turns"))
         turn = Turn(_recorded(item), [], self.builder.count, -1, bound)
         node.iterations.append(turn)
         self.stack.append(turn)
@@ -136,7 +136,7 @@ class Record:
             statements=f"{made:,}",
             iterations=f"{len(turns):,}",
             each=f"{each:,} statement{'s' * (each != 1)}",
-            remedy=_device_loop(node),
+            remedy=f"{_device_loop(node)}; said from {limit:,} statements on, the setting `statements`",
         )
 
     def comprehension(self, iterable: Iterable[Any], clause: Clause, warn: Warn) -> Iterator[Any]:

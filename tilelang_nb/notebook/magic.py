@@ -97,6 +97,7 @@ class TilelangMagics(Magics):
                 arch=asked.arch,
                 compiler=self.shell.compile,
                 code_name=cell.code_name,
+                limits=asked.limits,
             )
             elapsed = (time.perf_counter() - begin) * 1e3
             failure = None if compilation.ok else self.failure(compilation, cell)

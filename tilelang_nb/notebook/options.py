@@ -9,13 +9,15 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from IPython.core.error import UsageError
 from IPython.utils.text import DollarFormatter
 
+from ..frontend.limits import limits_of, settings_of
 from ..runtime.target import TARGETS
+from ..source.diagnostic import Refusal
 
 DESCRIPTION = """\
 %%tilelang [options]   compile the kernels of this cell, run its other statements, show every stage
@@ -41,7 +43,7 @@ class CellOptions:
     """What a `%%tilelang` line asks for.
 
     call: a Python expression evaluated in the notebook after the cell ran; its value is the result of the cell.
-    stages: names of the stages to show, in the order given; empty for all.
+    stages: names of the stages to show, in the order given; empty for all.  limits: settings of `frontend.limits`.
     """
 
     target: str = "auto"
@@ -52,6 +54,7 @@ class CellOptions:
     widget: bool = True
     quiet: bool = False
     help: bool = False
+    limits: Mapping[str, int] = field(default_factory=dict)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -78,6 +81,7 @@ def parser() -> argparse.ArgumentParser:
     add("--call", metavar="EXPR", help="evaluate EXPR after the cell ran and show its value, e.g. add(A, B, C)")
     add("--bench", action="store_true", help="time the launches; refused on sim, whose times say nothing about a GPU")
     add("--stages", metavar="NAMES", help="show only these stages, separated by commas, e.g. tile,thread")
+    add("--limits", metavar="NAME=N", help="what a build may take: items, turns, statements, macro_depth, bits")
     add("--no-widget", action="store_true", help="show static text only")
     add("--quiet", action="store_true", help="show results, prints and diagnostics, but no stages")
     add("-h", "--help", action="store_true", help="show this text")
@@ -99,9 +103,20 @@ def parse(line: str, names: Mapping[str, Any] | None = None) -> CellOptions:
     if given.arch is not None and not re.fullmatch(r"sm_\d{2,3}[af]?", given.arch):
         PARSER.error(f"--arch {given.arch}: write an architecture such as sm_90a")
     stages = tuple(name.strip() for name in (given.stages or "").split(",") if name.strip())
+    limits = _limits(given.limits or "")
     return CellOptions(
-        given.target, given.arch, given.call, given.bench, stages, not given.no_widget, given.quiet, given.help
+        given.target, given.arch, given.call, given.bench, stages, not given.no_widget, given.quiet, given.help, limits
     )
+
+
+def _limits(text: str) -> dict[str, int]:
+    try:
+        found = settings_of(text, "--limits")
+        limits_of(found)
+    except Refusal as refusal:
+        message = refusal.message
+        PARSER.error(f"--limits {text}: {message.fill(message.text)}; {message.fill(message.advice)}")
+    return found
 
 
 def _expanded(word: str, names: dict[str, Any]) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..frontend.limits import VARIABLE, limits_of
 from ..frontend.session import Session
 from ..source.cures import with_fixes
 from ..source.diagnostic import Diagnostic, Refusal
@@ -120,17 +122,21 @@ def compile_cell(
     compiler: Callable[..., Any] | None = None,
     code_name: str | None = None,
     lower: bool = True,
+    limits: Mapping[str, int] | None = None,
 ) -> Compilation:
     """Run a cell: build its kernels and lower them for the target.  Never raises for a mistake in the cell.
 
     namespace: where the cell's names live; changed in place.  filename, first_line: what messages call the text and its
     first line.  compiler, code_name: a stand-in for `compile` and the name of the code, for statements outside kernels.
     lower: False leaves out the lowering, and with it what only the lowering finds.
+    limits: settings of what a build may take, such as {"items": 100_000}; those in the environment as
+    `TILELANG_NB_LIMITS` hold where none is given here.
     """
     cell = Text(text, filename, first_line)
     names: dict[str, Any] = {} if namespace is None else namespace
     try:
         wanted = resolve(target, arch)
+        set_limits = limits_of(limits, os.environ.get(VARIABLE, ""))
     except Refusal as refusal:
         return Compilation(cell, resolve(), (refusal.message.at(None),), names, {})
     make = KernelMaker(cell, wanted)
@@ -138,7 +144,7 @@ def compile_cell(
     found: list[Diagnostic] = []
     token = _RUNNING.set(make)
     try:
-        session = make.session = Session(cell, kernel_factory=make, modules=views.view("modules")())
+        session = make.session = Session(cell, kernel_factory=make, modules=views.view("modules")(), limits=set_limits)
         found += session.run(names, compiler, code_name)
     except Exception as error:
         found.append(internal_error(error, "compiling the cell"))

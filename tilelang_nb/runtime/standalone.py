@@ -5,9 +5,11 @@ file.
 from __future__ import annotations
 
 import linecache
+import os
 from functools import partial
 from typing import Any
 
+from ..frontend.limits import VARIABLE, limits_of
 from ..frontend.session import standalone
 from ..source.diagnostic import Diagnostic, Refusal
 from ..source.providers import register
@@ -34,8 +36,12 @@ def text_of(function: Any) -> Text | None:
 
 def prim_func(function: Any, **options: Any) -> Any:
     """The kernel of a function of a module.  CompileError: it was refused."""
-    build, _ = standalone(partial(make_kernel, text=text_of(function)))
-    return _or_compile_error(function, partial(build, function, **options))
+
+    def build() -> Any:
+        limits = limits_of(None, os.environ.get(VARIABLE, ""))
+        return standalone(partial(make_kernel, text=text_of(function)), limits)[0](function, **options)
+
+    return _or_compile_error(function, build)
 
 
 def macro(function: Any) -> Any:

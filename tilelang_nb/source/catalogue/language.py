@@ -141,9 +141,10 @@ class EndlessIterable(Message):
     code, slug = "TL112", "endless-iterable"
     text = "a compile-time loop over more than {limit} items"
     label = "the loop body is expanded once per item"
-    advice = "bound it: `itertools.islice(items, n)`, or use a device loop"
+    advice = "bound it: `itertools.islice(items, n)`, or use a device loop; the limit is the setting `{setting}`"
 
     limit: str
+    setting: str = "items"
 
 
 @dataclass(frozen=True)
@@ -347,10 +348,11 @@ class MacroRecursionLimit(Message):
     code, slug = "TL143", "macro-recursion-limit"
     text = "the macro `{name}` calls itself more than {limit} times"
     label = "every call of a macro is expanded"
-    advice = "end the recursion with a condition that is known while building"
+    advice = "end the recursion with a condition that is known while building; the limit is the setting `{setting}`"
 
     name: str
     limit: str
+    setting: str = "macro_depth"
 
 
 @dataclass(frozen=True)
