@@ -56,14 +56,20 @@ export class Minimap {
     const context = this.canvas.getContext?.("2d");
     if (!context) return;
     this.drawn = key;
-    this.canvas.width = WIDTH * ratio;
-    this.canvas.height = height * ratio;
-    context.scale(ratio, ratio);
-    const css = getComputedStyle(this.element);
+    const [width, tall] = [Math.round(WIDTH * ratio), Math.round(height * ratio)];
+    if (this.canvas.width !== width || this.canvas.height !== tall) {
+      this.canvas.width = width;
+      this.canvas.height = tall;
+    } else context.clearRect(0, 0, WIDTH, height);
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    const css = this.ticks.length ? getComputedStyle(this.element) : null;
+    const colours = new Map<string, string>();
     // a short text is not stretched: its rows keep their height
     const row = Math.min(18, height / Math.max(1, this.count));
     for (const { first, count, colour, atEdge } of this.ticks) {
-      context.fillStyle = css.getPropertyValue(colour).trim() || colour;
+      let value = colours.get(colour);
+      if (value === undefined) colours.set(colour, (value = css!.getPropertyValue(colour).trim() || colour));
+      if (context.fillStyle !== value) context.fillStyle = value;
       context.fillRect(atEdge ? 0 : 4, first * row, atEdge ? 3 : 8, Math.max(2, count * row - (row > 4 ? 0.5 : 0)));
     }
   }
