@@ -40,6 +40,25 @@ def test_the_prelude_holds_only_what_is_used(program_of) -> None:
     assert "cuda_bf16" not in program_of(CELL).cuda_source
 
 
+@pytest.mark.parametrize(("dtype", "header"), [("float16", "cuda_fp16"), ("bfloat16", "cuda_bf16")])
+def test_types_that_are_only_moved_and_converted_need_no_header(program_of, dtype: str, header: str) -> None:
+    text = """
+@T.prim_func
+def k(A: T.Tensor((4096,), "{dtype}"), B: T.Tensor(({size},), "{dtype}")):
+    with T.Kernel({blocks}, threads=128) as bx:
+        for i in T.Parallel({block}):
+            B[bx * {block} + i] = {value}
+"""
+    for block in (1024, 512, 256, 128):  # vectors of 8, 4, 2 and 1
+        values = {"dtype": dtype, "size": 2048, "blocks": 2048 // block, "block": block}
+        moved = program_of(text.format(**values, value=f"A[bx * {block} + i]"))
+        assert header not in moved.cuda_source and moved.cubin
+        converted = program_of(text.format(**values, value=f'T.cast(A[bx * {block} + i], "float32") * 3.0'))
+        assert header not in converted.cuda_source and converted.cubin
+        computed = program_of(text.format(**values, value=f"A[bx * {block} + i] * A[0]"))
+        assert header in computed.cuda_source and computed.cubin
+
+
 def test_an_architecture_that_nvrtc_does_not_know_is_refused_with_the_reason(program_of) -> None:
     program = program_of(CELL, "sm_70")
     assert "k_kernel(" in program.cuda_source

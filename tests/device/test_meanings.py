@@ -112,6 +112,12 @@ def test_constants_are_decimal_and_exact(program_of, number: float, text: str) -
     assert text in program_of(cell(f"o[i] = {number}", tensor("o", "float32"))).kernel_source
 
 
+@pytest.mark.parametrize("number", [1e300, -2.5e-300, 0.1, 5e-324, -0.0])
+def test_doubles_are_exact(program_of, number: float) -> None:
+    source = program_of(cell(f"o[i] = a[i] + {number}", tensor("a", "float64"), tensor("o", "float64"))).kernel_source
+    assert f"({number!r})" in source or f"+ {number!r})" in source, source
+
+
 def test_infinity_and_nan_are_constants(program_of) -> None:
     body = "o[i] = T.if_then_else(a[i] > 0, T.infinity('float32'), -T.infinity('float32'))\np[i] = float('nan')"
     assert program_of(cell(body, tensor("a", "float32"), tensor("o", "float32"), tensor("p", "float16"))).cubin

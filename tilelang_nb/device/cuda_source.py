@@ -6,7 +6,9 @@ text again and leave the places of the lines behind them.
 
 from __future__ import annotations
 
+import math
 import re
+import struct
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +17,7 @@ import tvm
 import tvm_ffi
 from tvm import tirx as tir
 
+from .narrow_types import only_moved
 from .prelude import prelude_for
 
 MARK = "__line_mark"
@@ -37,6 +40,7 @@ _DECLARATION = re.compile(r'extern "C" __global__ .*\);$')
 _KERNEL = re.compile(r'extern "C" __global__ .*?(\w+)\([^()]*\) \{$')
 _SHARED_VALUE = re.compile(r"\w+ cse_v\d+ = ")
 _HEXADECIMAL = re.compile(r"(0x[0-9a-f]+(?:\.[0-9a-f]*)?p[+-]\d+)(f?)(?:/\*[^*]*\*/)?")
+_DOUBLE = re.compile(r"__double_([0-9a-f]{16})\(\)")
 _SMALLEST = re.compile(r"(?<![\w.])-(2147483648|9223372036854775808)(?![\w.])")
 _BRACES = ("", "{", "}", "} else {", "};")
 
@@ -52,17 +56,20 @@ class CudaText:
     first: int
 
 
-def print_cuda(device: Any, target: Any) -> CudaText:
+def print_cuda(device: Any, target: Any, arch: str) -> CudaText:
     """The text of all kernels of a module."""
     spans: list[Any] = []
-    functions = {name: function.with_body(_marked(function.body, spans)) for name, function in device.functions.items()}
+    functions = {
+        name: function.with_body(_marked(_with_exact_doubles(function.body), spans))
+        for name, function in device.functions.items()
+    }
     printed = tvm.get_global_func("target.build.cuda")(tvm.IRModule(functions, attrs=device.attrs), target)
     text = printed.inspect_source()
     text = text[text.index(_PRELUDE_END) + len(_PRELUDE_END) :]
     lines, places = _without_marks(
         text, spans, {str(f.attrs["global_symbol"]): _launch_span(f) for f in device.functions.values()}
     )
-    prelude = prelude_for("\n".join(lines)).splitlines()
+    prelude = prelude_for("\n".join(lines), only_moved(device.functions.values(), arch)).splitlines()
     head = [*prelude, ""] if prelude else []
     return CudaText("\n".join([*head, *lines]) + "\n", (None,) * len(head) + tuple(places), len(head))
 
@@ -109,7 +116,7 @@ def _without_marks(text: str, spans: list[Any], kernels: dict[str, Any]) -> tupl
             current = None
         elif _SHARED_VALUE.match(bare):
             waiting.append(len(lines))
-        lines.append(_SMALLEST.sub(_smallest, _HEXADECIMAL.sub(_decimal, line.rstrip())))
+        lines.append(_DOUBLE.sub(_double, _SMALLEST.sub(_smallest, _HEXADECIMAL.sub(_decimal, line.rstrip()))))
         places.append(None if bare in _BRACES else current)
     while lines and not lines[-1]:
         lines.pop()
@@ -122,6 +129,23 @@ def _decimal(found: re.Match[str]) -> str:
     value = float.fromhex(found[1])
     shortest = str(np.float32(value)) if found[2] and float(np.float32(value)) == value else repr(value)
     return shortest + found[2]
+
+
+def _with_exact_doubles(body: Any) -> Any:
+    """The printer writes a double with fifteen places after the point, whatever its size: a name stands for it."""
+
+    def constant(node: Any) -> Any:
+        value = float(node.value)
+        if str(node.ty.dtype) != "float64" or not math.isfinite(value):
+            return node
+        return tir.call_pure_extern("float64", f"__double_{struct.pack('>d', value).hex()}")
+
+    return tvm_ffi.structural_map(body, (tir.FloatImm, constant))
+
+
+def _double(found: re.Match[str]) -> str:
+    (value,) = struct.unpack(">d", bytes.fromhex(found[1]))
+    return repr(value) if value >= 0 and math.copysign(1.0, value) > 0 else f"({value!r})"
 
 
 def _smallest(found: re.Match[str]) -> str:

@@ -84,11 +84,11 @@ class DeviceProgram:
         if self.diagnostics:
             raise DeviceError(self.diagnostics[0])
         fast = ("--use_fast_math",) if is_fast_math(self.options) else ()
-        key = key_of(self.cuda_source, self.arch, fast)
-        kept = self.store.get(key) if self.store is not None else None
-        if kept is not None:
-            return Compiled(kept["cubin"], kept["ptx"].decode(), kept["log"].decode())
         try:
+            key = key_of(self.cuda_source, self.arch, fast)
+            kept = self.store.get(key) if self.store is not None else None
+            if kept is not None:
+                return Compiled(kept["cubin"], kept["ptx"].decode(), kept["log"].decode())
             compiled = compile_cuda(self.cuda_source, self.arch, fast)
         except Refusal as refusal:
             raise DeviceError(refusal.message.at(self.span)) from None
@@ -238,7 +238,7 @@ def _generate(lowered: Lowered, arch: str, options: dict[str, Any], span: Span |
         launch_of(host, writer.parameter.name if writer.sites else "") for host, writer in zip(split.host, writers)
     )
     started = time.perf_counter()
-    text: CudaText = print_cuda(split.device, split.target)
+    text: CudaText = print_cuda(split.device, split.target, arch)
     return DeviceProgram(
         arch=arch,
         launches=launches,
