@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from runtime.stand_in_device import DeviceMemory, StandInDevices
 from runtime.test_device_calls import CELL, named, no_compiler, on, scale  # noqa: F401  (a fixture)
 
 import tilelang_nb
-from tilelang_nb.runtime import device_calls
+from tilelang_nb.runtime import device_arrays, device_calls
 
 
 class Pointer:
@@ -144,3 +145,97 @@ def test_a_fault_on_the_short_way_is_a_located_error(programs: dict[str, Any]) -
     devices.driver.fails.clear()
     with pytest.raises(tilelang_nb.LaunchError, match="restart"):
         k(zeros(64), zeros(64), 1.0)
+
+
+class Size(tuple):
+    """As torch's sizes: a tuple of its own type."""
+
+
+def stand_in_torch(monkeypatch: pytest.MonkeyPatch, stream: list[int]) -> Any:
+    """A module with the few names of torch that launches read; the tensors lie in the host's memory."""
+    import sys
+    from types import ModuleType, SimpleNamespace
+
+    torch = ModuleType("torch")
+
+    class Dtype:
+        def __init__(self, name: str):
+            self.name = name
+
+        def __str__(self) -> str:
+            return f"torch.{self.name}"
+
+    dtypes = {np.dtype(name): Dtype(name) for name in ("float32", "float64")}
+
+    class Tensor:
+        __module__ = "torch"
+
+        def __init__(self, content: np.ndarray, *, is_cuda: bool = True, requires_grad: bool = False):
+            self.memory = DeviceMemory(np.ascontiguousarray(content))
+            self.shape, self.dtype = Size(content.shape), dtypes[content.dtype]
+            self.is_cuda, self.requires_grad, self.layout = is_cuda, requires_grad, "torch.strided"
+            self.steps = tuple(step // content.itemsize for step in self.memory.content.strides)
+
+        def stride(self) -> tuple[int, ...]:
+            return self.steps
+
+        def is_contiguous(self) -> bool:
+            return self.steps == tuple(step // 4 for step in self.memory.content.strides)
+
+        def get_device(self) -> int:
+            return 0 if self.is_cuda else -1
+
+        def data_ptr(self) -> int:
+            return self.memory.pointer
+
+    torch.Tensor = Tensor  # type: ignore[attr-defined]
+    torch._C = SimpleNamespace(_cuda_getCurrentRawStream=lambda device: stream[device])  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    device_arrays.torch_stream_of.cache_clear()
+    return torch
+
+
+def test_tensors_of_torch_go_the_short_way_on_its_current_stream(
+    programs: dict[str, Any], bound: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = [11]
+    torch = stand_in_torch(monkeypatch, stream)
+    devices = StandInDevices()
+    k = on(programs["scaled"], devices, scale)
+    for turn in range(3):
+        stream[0] = 11 + turn
+        a, b = torch.Tensor(np.arange(64, dtype=np.float32)), torch.Tensor(np.zeros(64, np.float32))
+        k(a, b, 2.0 + turn)
+        assert np.array_equal(b.memory.content, a.memory.content * (2 + turn))
+    assert len(bound) == 1 and [launch.stream for launch in devices.driver.launches] == [11, 12, 13]
+    device_arrays.torch_stream_of.cache_clear()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda torch, a, b: (torch.Tensor(np.zeros(65, np.float32)), b, 1.0),
+        lambda torch, a, b: (torch.Tensor(np.zeros(64, np.float64)), b, 1.0),
+        lambda torch, a, b: (a, torch.Tensor(np.zeros(64, np.float32), requires_grad=True), 1.0),
+        lambda torch, a, b: (a, b, 1),
+        lambda torch, a, b: (a, b, True),
+        lambda torch, a, b: (a, b),
+        lambda torch, a, b: (a, 1.0, b),
+        lambda torch, a, b: (a, None, 1.0),
+    ],
+)
+def test_what_is_not_like_the_earlier_call_is_bound_anew(
+    programs: dict[str, Any], bound: list[int], monkeypatch: pytest.MonkeyPatch, change: Any
+) -> None:
+    torch = stand_in_torch(monkeypatch, [0])
+    k = on(programs["scaled"], StandInDevices(), scale)
+    a, b = torch.Tensor(np.zeros(64, np.float32)), torch.Tensor(np.zeros(64, np.float32))
+    k(a, b, 1.0)
+    with contextlib.suppress(tilelang_nb.LaunchError):
+        k(*change(torch, a, b))
+    assert len(bound) == 2
+    gaps = torch.Tensor(np.zeros(64, np.float32))
+    gaps.steps = (2,)
+    with pytest.raises(tilelang_nb.LaunchError, match="row-major"):
+        k(gaps, b, 1.0)
+    device_arrays.torch_stream_of.cache_clear()

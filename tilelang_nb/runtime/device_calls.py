@@ -93,7 +93,7 @@ class DeviceCalls:
         """Launch a call like an earlier one: (result, what was shown); None: it has to go the long way."""
         ways = self._ways
         for at, way in enumerate(ways):
-            values = way.values(args, way.wanted)
+            values = way.values(args)
             if values is None:
                 continue
             if at:

@@ -1,8 +1,9 @@
-"""Arguments of a call that is like an earlier one, recognised and read in the shortest time.
+"""A call that is like an earlier one, launched in the shortest time.
 
-A `ShortWay` knows for each argument of the earlier call its type and what else decides the launch.  An argument fits if
-it agrees in all of that; then only its address, or the number itself, is taken.  There is one reader for each library:
-a call of a function for each argument would cost as much as reading it.
+What the arguments of the earlier call said of themselves (type, type of elements, shape, order of memory, device)
+decides its launch.  Arguments that say the same need no binding: their addresses go into the parameter block.  The
+check is a function generated for the kernel, one line for each argument: a loop over them, and a call for each, would
+take as long as the driver's launch.
 """
 
 from __future__ import annotations
@@ -19,20 +20,29 @@ from .device_transfer import ALIGNMENT
 from .parameter_block import is_packed_as_it_is
 
 MISALIGNED = ALIGNMENT - 1
-# What is known of an argument: its type; of an array type of elements, shape, strides (None: it has no gaps), device,
-# and whether it is written; of a number None, and the number itself where sizes of the launch depend on it.
-Wanted = tuple[Any, Any, Any, Any, int, bool]
+
+# By library: what tells that an array `{a}` is not like the earlier one, which had these; and its address.
+DIFFERENCES = {
+    "torch": ("{a}.shape != {shape}", "{a}.dtype is not {dtype}"),
+    "cupy": (
+        "{a}.shape != {shape}",
+        "{a}.dtype != {dtype}",
+        "{a}.strides != {strides}",
+        "{a}.data.device_id != {device}",
+    ),
+    "numba": ("{a}.shape != {shape}", "{a}.dtype != {dtype}", "{a}.strides != {strides}", "{a}.stream"),
+}
+ADDRESSES = {"torch": "{a}.data_ptr()", "cupy": "{a}.data.ptr", "numba": "int({a}.gpu_data.device_pointer)"}
 
 
 @dataclass
 class ShortWay:
-    """values: reads the arguments of a call, None where one does not fit `wanted`.  stream: the one that the arrays'
-    library works on.  run, faults: of the plan.  finish: adds what is made for the call to the values, and gives the
-    tensors that the call returns.
+    """values: what fills the parameter block for the arguments of a call; None where they are not like the earlier
+    ones.  stream: the one that the arrays' library works on.  run, faults: of the plan.  finish: adds what is made for
+    the call to the values, and gives the tensors that the call returns.
     """
 
-    wanted: tuple[Wanted, ...]
-    values: Callable[[tuple[Any, ...], tuple[Wanted, ...]], list[Any] | None]
+    values: Callable[[tuple[Any, ...]], list[Any] | None]
     stream: Callable[[], int]
     run: Any = None
     faults: Any = None
@@ -53,32 +63,74 @@ def short_way(
     bound: what the arguments were read as, by name.  written: names of parameters.  numbers_decide: do sizes of the
     launch depend on numbers?
     """
-    libraries = {array.library for array in bound.values() if isinstance(array, DeviceArray)}
+    arrays = {name: array for name, array in bound.items() if isinstance(array, DeviceArray)}
+    libraries = {array.library for array in arrays.values()}
     if len(libraries) != 1:
         return None
     (library,) = libraries
-    if library not in READERS or (library == "numba" and not one_device):
+    if library not in DIFFERENCES or (
+        library == "numba" and (not one_device or any(map(_has_stream, arrays.values())))
+    ):
         return None
-    wanted: list[Wanted] = []
-    for parameter, given in zip(parameters, args):
-        value = bound[parameter.name]
+    names: dict[str, Any] = {}
+    conditions: list[str] = []
+    values: list[str] = []
+    for at, (parameter, given) in enumerate(zip(parameters, args)):
+        names[f"kind{at}"] = type(given)
+        conditions.append(f"a{at}.__class__ is not kind{at}")
         if parameter.kind == "scalar":
             if type(given) is not _plain_type(parameter.dtype) or not is_packed_as_it_is(parameter.dtype):
                 return None
-            wanted.append((type(given), None, given if numbers_decide else None, None, 0, False))
-        elif isinstance(value, DeviceArray):
-            strides: Any = None
-            if parameter.strides is not None or library != "torch":
-                strides = given.stride() if library == "torch" else given.strides
-            writes = parameter.name in written
-            wanted.append((type(given), given.dtype, given.shape, strides, value.device, writes))
+            if numbers_decide:
+                names[f"number{at}"] = given
+                conditions.append(f"a{at} != number{at}")
+            values.append(f"a{at}")
+        elif parameter.name in arrays:
+            differences = ["{a}.shape != {shape}", *DIFFERENCES[library]]
+            if library == "torch":
+                differences.append("not {a}.is_cuda" if one_device else "{a}.get_device() != {device}")
+                gaps = "not {a}.is_contiguous()" if parameter.strides is None else "{a}.stride() != {strides}"
+                differences += [gaps, "{a}.requires_grad"] if parameter.name in written else [gaps]
+            conditions += [_of(difference, at) for difference in differences]
+            names[f"shape{at}"], names[f"dtype{at}"] = given.shape, given.dtype
+            names[f"strides{at}"] = given.stride() if library == "torch" else given.strides
+            names[f"device{at}"] = arrays[parameter.name].device
+            values.append(f"p{at}")
         else:
             return None
-    device = next(array.device for array in bound.values() if isinstance(array, DeviceArray))
+    pointers = [at for at, value in enumerate(values) if value.startswith("p")]
+    read = [(f"p{at}", _of(ADDRESSES[library], at)) for at in pointers]
     streams: dict[str, Callable[[], int]] = {"cupy": cupy_stream, "numba": _default_stream}
     if library == "torch":
-        streams["torch"] = functools.partial(torch_stream_of(), device)
-    return ShortWay(tuple(wanted), READERS[library], streams[library])
+        streams["torch"] = functools.partial(torch_stream_of(), next(iter(arrays.values())).device)
+    return ShortWay(_function(len(args), conditions, read, values, names), streams[library])
+
+
+def _of(text: str, at: int) -> str:
+    """A difference or an address, for argument `at`."""
+    return text.format(a=f"a{at}", shape=f"shape{at}", dtype=f"dtype{at}", strides=f"strides{at}", device=f"device{at}")
+
+
+def _function(
+    count: int, conditions: list[str], read: list[tuple[str, str]], values: list[str], names: dict[str, Any]
+) -> Callable[[tuple[Any, ...]], list[Any] | None]:
+    """The function of a tuple of `count` arguments: the values, or None where a condition says that they differ."""
+    targets = ", ".join(f"a{at}" for at in range(count))
+    lines = [
+        "def values(args):",
+        f"    if len(args) != {count}:",
+        "        return None",
+        f"    ({targets},) = args",
+        f"    if {' or '.join(conditions)}:",
+        "        return None",
+        *(f"    {name} = {address}" for name, address in read),
+        f"    if ({' | '.join(name for name, _ in read)}) & {MISALIGNED}:",
+        "        return None",
+        f"    return [{', '.join(values)}]",
+    ]
+    exec("\n".join(lines), names)
+    function: Callable[[tuple[Any, ...]], list[Any] | None] = names["values"]
+    return function
 
 
 def _default_stream() -> int:
@@ -89,77 +141,6 @@ def _plain_type(dtype: str) -> type:
     if dtype == "bool":
         return bool
     return int if dtype.startswith(("int", "uint")) else float
-
-
-def _torch_values(args: tuple[Any, ...], wanted: tuple[Wanted, ...]) -> list[Any] | None:
-    if len(args) != len(wanted):
-        return None
-    values = []
-    for given, (kind, dtype, shape, strides, device, writes) in zip(args, wanted):
-        if given.__class__ is not kind:
-            return None
-        if dtype is None:
-            if shape is not None and given != shape:
-                return None
-            values.append(given)
-            continue
-        if given.shape != shape or given.dtype is not dtype or given.get_device() != device:
-            return None
-        if writes and given.requires_grad:
-            return None
-        if not given.is_contiguous() if strides is None else given.stride() != strides:
-            return None
-        pointer = given.data_ptr()
-        if pointer & MISALIGNED:
-            return None
-        values.append(pointer)
-    return values
-
-
-def _cupy_values(args: tuple[Any, ...], wanted: tuple[Wanted, ...]) -> list[Any] | None:
-    if len(args) != len(wanted):
-        return None
-    values = []
-    for given, (kind, dtype, shape, strides, device, _) in zip(args, wanted):
-        if given.__class__ is not kind:
-            return None
-        if dtype is None:
-            if shape is not None and given != shape:
-                return None
-            values.append(given)
-            continue
-        memory = given.data
-        if given.shape != shape or given.dtype != dtype or given.strides != strides or memory.device_id != device:
-            return None
-        pointer = memory.ptr
-        if pointer & MISALIGNED:
-            return None
-        values.append(pointer)
-    return values
-
-
-def _numba_values(args: tuple[Any, ...], wanted: tuple[Wanted, ...]) -> list[Any] | None:
-    if len(args) != len(wanted):
-        return None
-    values = []
-    for given, (kind, dtype, shape, strides, _, _) in zip(args, wanted):
-        if given.__class__ is not kind:
-            return None
-        if dtype is None:
-            if shape is not None and given != shape:
-                return None
-            values.append(given)
-            continue
-        if given.shape != shape or given.dtype != dtype or given.strides != strides or given.stream:
-            return None
-        pointer = int(given.gpu_data.device_pointer)
-        if pointer & MISALIGNED:
-            return None
-        values.append(pointer)
-    return values
-
-
-READERS = {"torch": _torch_values, "cupy": _cupy_values, "numba": _numba_values}
 
 
 def pointer_of(array: Any) -> int:
