@@ -159,6 +159,17 @@ def test_names_of_a_refused_statement_are_poisoned() -> None:
     )
 
 
+def test_what_a_refused_condition_might_have_ended_gives_no_second_message() -> None:
+    """8.2: A loop that it might have left, a recursion that it might have ended, a name that its walrus would bind."""
+    refuses_cell(
+        cell("for v in itertools.count():\n    if nope == 6:  #!\n        break\n    out[v] = 1", "import itertools"),
+        ("TL002", "nope", "first"),
+    )
+    macro = "@T.macro\ndef climb(v, depth):\n    if nope == 0:  #!\n        return v\n    return climb(v, depth - 1)\n"
+    refuses_cell(cell("out[0] = climb(n, 3)", macro), ("TL002", "nope", "first"))
+    refuses_cell(cell("out[0] = (p := nope) + (q := p * 2) + q  #!"), ("TL002", "nope", "first"))
+
+
 def test_no_traceback_and_no_internal_name_reaches_the_user() -> None:
     """8.3: In text, HTML and JSON; exceptions of the user's own code are shown at their line of the cell."""
     text = cell("out[0] = table['missing']  #!\nout[1] = 1 // zero  #!", "table = {}\nzero = 0")

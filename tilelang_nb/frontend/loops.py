@@ -31,12 +31,16 @@ from .unroll import Node, named, targets
 
 @dataclass
 class Loop:
-    """A loop whose body is being walked.  kind: unknown for a refused one.  left: a `break` leaves it."""
+    """A loop whose body is being walked.
+
+    kind: unknown for a refused one.  left: a `break` leaves it.  perhaps_left: a refused statement holds a `break`.
+    """
 
     kind: str
     node: Any
     scope: Scope
     left: bool = False
+    perhaps_left: bool = False
 
 
 def for_statement(walker: Any, node: ast.For) -> None:
@@ -121,7 +125,11 @@ def _expand_items(walker: Any, node: ast.For, record: Node, iterable: Any) -> No
                     return
             finally:
                 walker.record.end(turn)
-            if walker.scope.terminated or walker.record.failures - failures >= walker.limits.failures:
+            if (
+                loop.perhaps_left
+                or walker.scope.terminated
+                or walker.record.failures - failures >= walker.limits.failures
+            ):
                 return
             number += 1
     finally:

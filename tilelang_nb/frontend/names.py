@@ -165,6 +165,7 @@ class Frame:
     origins: dict[str, tuple[Site, Any, Scope]] = field(default_factory=dict)  # site, node and scope of plain names
     turns: tuple[int, ...] = ()  # of the compile-time loops of this frame that are at work
     calls: int = 0  # macros called by the statement at hand
+    failures: int = 0  # statements of the build that were refused before this macro was called
     names: Namespace = field(default_factory=Namespace)
 
     def __post_init__(self) -> None:

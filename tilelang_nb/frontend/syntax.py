@@ -75,6 +75,8 @@ def walk_statement(walker: Any, node: ast.stmt) -> None:
         walker.report(walker.python_exception(error), node)
     search(walker, node, blocks)
     walker.poison(node)
+    if walker.loops and any(isinstance(part, (ast.Break, ast.Return)) for part in ast.walk(node)):
+        walker.loops[-1].perhaps_left = True
 
 
 def recover(walker: Any, depth: int, scope: Any, turn: Any) -> None:

@@ -94,6 +94,14 @@ def behind(node: ast.AST, failed: Span, text: Text) -> list[ast.expr | Call]:
     return found
 
 
+def walruses(node: ast.AST) -> Iterator[ast.expr]:
+    """The targets of `:=` in the expressions of a statement: whether one was bound before the failure is not known."""
+    for operand, _ in operands(node):
+        for part in ast.walk(operand):
+            if isinstance(part, ast.NamedExpr):
+                yield part.target
+
+
 class Call:
     """A call one of whose arguments failed: how many there are and what their names are does not depend on it."""
 

@@ -35,7 +35,7 @@ from .scopes import Scope, ScopeKind
 from .static.surface import call_mistake
 from .syntax import walk_statement
 from .unreached import UNCERTAIN
-from .unreached_operands import Search
+from .unreached_operands import Search, walruses
 from .unroll import Node, Record, named
 
 LOOPS = ("for", "while", "parallel")
@@ -166,6 +166,8 @@ class Walker(Bindings):
         """Report what is wrong in the parts of a refused statement that were not evaluated."""
         if not self.walks_launches:
             return
+        for part in walruses(node):
+            self.poison(part)
         search = Search(self.frame.text, self.evaluate_part, self.call_mistake, self.is_poisoned)
         with contextlib.suppress(RecursionError):  # of a text nested so deep one mistake is enough
             for refusal in search.mistakes(node, mistake):
@@ -318,7 +320,8 @@ class Walker(Bindings):
             raise Refusal(say.MacroRecursionLimit(name=macro.__name__, limit=str(self.limits.macro_depth)))
         definition = macro.definition
         # What ends the recursion may be what was refused; and one that has no end was refused once.
-        if (self.unsure or self.record.endless) and self.is_inside(definition):
+        around = self.instance_of(definition)
+        if around is not None and (self.unsure or self.record.endless or self.record.failures > around.failures):
             raise Poisoned
         arguments = macro.arguments(args, kwargs)
         if macro.references:
@@ -345,6 +348,7 @@ class Walker(Bindings):
         failures, result = self.record.failures, None
         try:
             self.frame = self.new_frame(definition, (*caller.path, place), macro.outer)
+            self.frame.failures = failures
             self.bind_parameters(definition, arguments)
             self.suite(definition.node.body)
         except ReturnValue as returned:
@@ -358,12 +362,12 @@ class Walker(Bindings):
             raise Poisoned
         return result
 
-    def is_inside(self, definition: Definition) -> bool:
-        """Whether a macro is being inlined."""
+    def instance_of(self, definition: Definition) -> Frame | None:
+        """The innermost frame of a macro that is being inlined."""
         frame: Frame | None = self.frame
         while frame is not None and frame.codes is not definition.codes:
             frame = frame.caller
-        return frame is not None
+        return frame
 
     def suite(self, statements: list[ast.stmt]) -> None:
         """Walk statements until one of them ends the scope."""

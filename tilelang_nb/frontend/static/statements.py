@@ -18,7 +18,7 @@ from .. import refusals
 from ..expressions import REFUSED, compile_expression
 from ..names import bound_names
 from ..places import header_span
-from ..unreached_operands import Search
+from ..unreached_operands import Search, walruses
 from . import surface
 from .known import DEVICE, UNKNOWN, Device, Known, Number, Path, Tensor
 from .leaving import Left, breaks, may_leave
@@ -108,6 +108,7 @@ class Statements:
         """What the refused statement did not evaluate."""
         search = Search(self.text, self._value_or_place, self._call_mistake, self.values.poisoned.__contains__)
         with contextlib.suppress(RecursionError):
+            self.values.poisoned.update(bound_names(*walruses(node)))
             for refusal in search.mistakes(node, mistake):
                 self.report(refusal, node)
 
