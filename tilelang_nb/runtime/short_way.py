@@ -68,9 +68,9 @@ def short_way(
     if len(libraries) != 1:
         return None
     (library,) = libraries
-    if library not in DIFFERENCES or (
-        library == "numba" and (not one_device or any(map(_has_stream, arrays.values())))
-    ):
+    if library not in DIFFERENCES:
+        return None
+    if library == "numba" and (not one_device or any(array.stream for array in arrays.values())):
         return None
     names: dict[str, Any] = {}
     conditions: list[str] = []
