@@ -5,7 +5,7 @@ export function applyTheme(root: HTMLElement): void {
   if (!root.isConnected) return;
   root.classList.remove("dark");
   const style = getComputedStyle(root);
-  const isThemed = style.getPropertyValue("--jp-layout-color1").trim() !== "" || document.body.dataset.jpThemeLight !== undefined;
+  const isThemed = ["--jp-layout-color1", "--vscode-editor-background"].some((name) => style.getPropertyValue(name).trim() !== "") || document.body.dataset.jpThemeLight !== undefined;
   const [red, green, blue] = style.backgroundColor.match(/[\d.]+/g)?.map(Number) ?? [255, 255, 255];
   const asked = document.documentElement.dataset.tnbTheme; // a page without a theme of its own may name one
   const isDark = isThemed
@@ -21,7 +21,10 @@ export function applyTheme(root: HTMLElement): void {
 export function watchTheme(changed: () => void): () => void {
   const query = globalThis.matchMedia?.("(prefers-color-scheme: dark)");
   query?.addEventListener?.("change", changed);
-  const watcher = typeof MutationObserver === "undefined" ? null : new MutationObserver(() => requestAnimationFrame(changed));
+  const watcher = typeof MutationObserver === "undefined" ? null : new MutationObserver(() => {
+    requestAnimationFrame(changed);
+    setTimeout(changed, 400); // a theme's style sheet may come after its name
+  });
   watcher?.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light", "data-jp-theme-name", "data-theme", "class", "style"] });
   watcher?.observe(document.documentElement, { attributes: true, attributeFilter: ["class", "style", "data-theme", "data-tnb-theme"] });
   return () => {

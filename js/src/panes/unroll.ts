@@ -14,6 +14,7 @@ import { ListingRows } from "./listing_rows";
 import { codeListeners, softenCode, type CodePane } from "./stage";
 
 const COLUMNS = 12; // turns of a loop whose values stand side by side
+const MOST_VALUES = 200; // turns in a table of values
 const CELLS = 80; // turns that get a cell of their own in the knob
 const WORDS: Record<string, string> = { for: "loop", comprehension: "comprehension", macro: "macro", unroll: "unrolled loop" };
 
@@ -62,10 +63,12 @@ export class UnrollPane implements CodePane {
         : !canTell
           ? `${state.stage.name} does not tell its iterations apart; its lines are linked to the source as a whole.`
           : null;
-    this.empty.hidden = why === null;
+    const isValue = canTell && templates!.makers === 0;
+    this.empty.hidden = why === null && !isValue;
     if (why) fill(this.empty, why);
-    this.code.element.hidden = listing === null;
-    if (!listing) return;
+    else if (isValue) fill(this.empty, this.values(site, path));
+    this.code.element.hidden = listing === null || isValue;
+    if (!listing || isValue) return;
     const isSame = this.shown?.stage === state.stage && this.shown.site === site && this.shown.picked === picked;
     const isSameStage = this.shown?.stage === state.stage;
     this.shown = { stage: state.stage, site, picked };
@@ -166,7 +169,7 @@ export class UnrollPane implements CodePane {
 
   private node(site: Site, last: Stage | null): Kid {
     const share = last ? site.share(last.listing!) : 0;
-    const made = share > 0 ? `${percent(share)} of ${last!.name}` : site.kind === "comprehension" ? "makes a value, no lines" : "makes no lines";
+    const made = share > 0 ? ` · ${percent(share)} of ${last!.name}` : site.kind === "comprehension" ? "" : " · makes no lines";
     const trips = site.parent ? site.trips(site.turns[0]?.path.slice(0, -1) ?? []) : site.turns.length;
     const isEven = trips * (site.parent?.turns.length ?? 1) === site.turns.length;
     return button(
@@ -174,7 +177,7 @@ export class UnrollPane implements CodePane {
       [
         span("header ellipsis", painted(site.header, "python")),
         h("span", { class: "trips", title: `${plural(site.turns.length, "turn")} in all` }, site.kind === "macro" && site.turns.length === 1 ? "" : `×${grouped(isEven && site.kind !== "macro" ? trips : site.turns.length)}`),
-        span("about ellipsis", `${site.kind === "for" ? "" : `${WORDS[site.kind] ?? site.kind} · `}line ${site.line} · ${made}`),
+        span("about ellipsis", `${site.kind === "for" ? "" : `${WORDS[site.kind] ?? site.kind} · `}line ${site.line}${made}`),
         share > 0 && h("span", { class: "meter", style: { "--share": percent(share).replace("<1 %", "1%").replace(" ", "") } }),
       ],
       () => this.choose(site),
@@ -247,7 +250,7 @@ export class UnrollPane implements CodePane {
       { class: `strip${trips > CELLS ? " smooth" : ""}`, style: { "--at": String(at), "--trips": String(Math.max(1, trips)) } },
       trips <= CELLS
         ? Array.from({ length: trips }, (_, turn) =>
-            h("span", { class: `${turn === at ? "on" : ""}${isOdd(turn) ? " odd" : ""}${isAlike(turn) ? " alike" : ""}`, title: isOdd(turn) ? "made by another template than most" : null }, trips <= COLUMNS && span("ellipsis", showsColumns ? (valuesAt(turn)[0] ?? "") : valuesAt(turn).join(", "))),
+            h("span", { class: `${turn === at ? "on" : ""}${isOdd(turn) ? " odd" : ""}${isAlike(turn) ? " alike" : ""}`, title: isOdd(turn) ? "made by another template than most" : null }, trips <= COLUMNS && span("ellipsis", showsColumns || trips > 4 ? (valuesAt(turn)[0] ?? "") : valuesAt(turn).join(", "))),
           )
         : span("on"),
       range,
@@ -279,6 +282,21 @@ export class UnrollPane implements CodePane {
       one.names.slice(1).map((name, i) => line(name, (turn) => valuesAt(turn)[i + 1] ?? "", "")),
       template?.holes.slice(0, 8).map((hole, i) => line(holeName(i), (turn) => hole.values.get(one.ordinal([...around, turn])) ?? "", "holes")),
     );
+  }
+
+  /** What the turns of a site that makes no lines bound: a table, for its values are all that there is to see. */
+  private values(site: Site, path: readonly number[]): Kid {
+    const around = path.slice(0, -1);
+    const trips = site.trips(around);
+    const rows = Array.from({ length: Math.min(trips, MOST_VALUES) }, (_, turn) => {
+      const found = site.turn([...around, turn]);
+      const cells = [h("td", { class: "dim" }, grouped(turn + 1)), (found ? site.bound(found) : []).map((value) => h("td", { class: "mono" }, value))];
+      return h("tr", { class: turn === path.at(-1) ? "on" : "", on: { click: () => this.turnTo(site, path.length - 1, turn) } }, cells);
+    });
+    return [
+      h("p", null, `${site.kind === "comprehension" ? "It builds a value while the kernel is built" : "It runs while the kernel is built"} and makes no lines of ${this.shell.state.stage.name}${trips > MOST_VALUES ? `; the first ${MOST_VALUES} of ${grouped(trips)} turns` : ""}.`),
+      h("table", { class: "values" }, h("thead", null, h("tr", null, h("th", null, "turn"), site.names.map((name) => h("th", { class: "mono" }, name)))), h("tbody", null, rows)),
+    ];
   }
 
   private drawTemplate(site: Site, template: Template | null, templates: Templates | null, picked: number): void {
