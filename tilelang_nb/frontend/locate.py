@@ -194,6 +194,7 @@ def with_operands(message: Message, text: Text, span: Span | None) -> Message:
         say.LenOfBuffer,
         say.ValueNeededWhileBuilding,
         say.UnknownAttribute,
+        say.RegionStore,
     )
     if span is None or not isinstance(message, wanted):
         return message
@@ -213,6 +214,9 @@ def with_operands(message: Message, text: Text, span: Span | None) -> Message:
             return message if shown is None else text_needed(ast.unparse(shown))
         if isinstance(called, ast.Attribute) and ast.unparse(called.value) == "math" and called.attr in T.__all__:
             return replace(message, what=f"`math.{called.attr}` of a device value", remedy=f"use `T.{called.attr}`")
+    elif isinstance(message, say.RegionStore):
+        if isinstance(node, ast.Subscript):
+            return replace(message, remedy=message.remedy.replace("region", ast.unparse(node)))
     elif isinstance(message, say.UnknownAttribute):
         if isinstance(node, ast.Attribute) and "{x}" in message.instead:
             return replace(message, remedy=f"write `{message.instead.format(x=ast.unparse(node.value))}`")
