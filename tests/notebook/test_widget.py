@@ -73,6 +73,8 @@ def test_the_widget_holds_the_whole_report_and_the_cell_as_typed(kernel: Any) ->
     assert double["name"] == "double" and double["line"] == 4
     assert {"source", "tile", "thread"} <= {stage["name"] for stage in double["stages"]}
     assert data["elapsed"] > 0
+    timed = "%%time\n" + cell()
+    assert shown(kernel.run(timed))["cell"]["text"] == timed
 
 
 def test_a_widget_is_two_kilobytes_and_its_trace_and_the_viewer_is_held_once(kernel: Any) -> None:
@@ -139,6 +141,15 @@ def test_a_syntax_error_has_a_widget_with_the_place(kernel: Any) -> None:
 def test_a_failed_cell_can_be_patched_into_one_that_runs(kernel: Any) -> None:
     patched = shown(kernel.run(MISTAKES))["patched"]["text"]
     assert kernel.run(patched).status == "ok"
+
+
+def test_a_fault_of_the_report_is_said_and_the_result_of_the_cell_stands(kernel: Any) -> None:
+    spoil = "import tilelang_nb.report.json as j; kept, j.to_data = j.to_data, lambda *_: 1 / 0"
+    assert kernel.run(spoil).status == "ok"
+    reply = kernel.run(cell() + "'the result'")
+    assert kernel.run("j.to_data = kept").status == "ok"
+    assert (reply.status, reply.value) == ("ok", "'the result'")
+    assert "TL900" in reply.shown and "ZeroDivisionError" in reply.shown
 
 
 # -- launches

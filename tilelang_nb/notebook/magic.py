@@ -128,12 +128,17 @@ class TilelangMagics(Magics):
         reported = getattr(compilation.exception, "diagnostic", None)
         if not asked.quiet and asked.widget and (compilation.kernels or refused) and self.has_widgets():
             from ..report.cell_run import CellRun
+            from ..runtime.internal import internal_error
 
             ident = new_ident()
             number = self.shell.displayhook.prompt_count
             launched = tuple(findings.counts().items())
             run = CellRun(ident, number, self.raw_cell, asked.call, elapsed, launched, benchmarks)
-            self.outputs.show(compilation, run, asked.stages, diagnostics=failure is None)
+            try:
+                self.outputs.show(compilation, run, asked.stages, diagnostics=failure is None)
+            except Exception as error:  # the cell has run: its result counts, whatever becomes of the report
+                fault = internal_error(error, "showing the report of the cell")
+                display(diagnostics_view(compilation.text, (fault,)))
             findings.show(reported, {id(compilation.text): mark_of(ident)})
             return
         ran = failure is None or not isinstance(compilation.exception, (CompileError, type(None)))
