@@ -184,7 +184,7 @@ class Barriers:
     def _mbarrier(self, block: int, address: int, site: int) -> MBarrier:
         barrier = self.machine.mbarriers.get((block, address))
         if barrier is None:
-            raise Deadlock(f"the mbarrier at shared byte {address} was never initialised", site)
+            raise Deadlock(f"the barrier `{self.machine.sites[site].buffer}` was never initialised", site)
         return barrier
 
     def mbarrier_init(self, address: Any, count: Any, mask: Mask, site: int) -> None:
@@ -220,7 +220,8 @@ class Barriers:
             missing = f"{stuck[0].pending} of {stuck[0].count} arrivals"
             if stuck[0].bytes:
                 missing += f" and {stuck[0].bytes} bytes"
-            text = f"mbarrier at shared byte {stuck[1]}, parity {stuck[2]}: {missing} are missing"
+            name = self.machine.sites[site].buffer
+            text = f"{missing} are missing at the barrier `{name}`, in its phase of parity {stuck[2]}"
             yield Wait(ready, text, site)
         for barrier, _, bit in waits:
             self._acquire(barrier.ended.get(bit, {}))  # the phase before the first has no arrivals

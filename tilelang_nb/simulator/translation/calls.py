@@ -216,12 +216,12 @@ class Calls(Accesses):
         else:
             self.emit(f"S.block_barrier({self.mask}, {self.site('block barrier')})")
 
-    def barrier_address(self, node: Any) -> str:
-        """Byte address of an mbarrier inside the shared window."""
+    def barrier(self, node: Any) -> tuple[str, str]:
+        """Byte address of an mbarrier inside the shared window, and its name."""
         buffer, address = self.pointer(node)
         if self.storage(buffer).space != "shared":
             raise Unsupported("an mbarrier outside shared memory", self.span)
-        return address.text
+        return address.text, buffer.name
 
 
 Handler = Callable[[Calls, list[Any]], None]
@@ -278,7 +278,8 @@ def _named_arrival(t: Calls, arguments: list[Any]) -> None:
 def _mbarrier(method: str, with_count: bool) -> Handler:
     def emit(t: Calls, arguments: list[Any]) -> None:
         count = t.expression(arguments[1]).text if with_count else "1"
-        t.emit(f"S.{method}({t.barrier_address(arguments[0])}, {count}, {t.mask}, {t.site('mbarrier')})")
+        address, name = t.barrier(arguments[0])
+        t.emit(f"S.{method}({address}, {count}, {t.mask}, {t.site('mbarrier', name)})")
 
     return emit
 
@@ -292,8 +293,8 @@ STATEMENTS["tirx.ptx.mbarrier_expect_tx"] = _mbarrier("mbarrier_expect", True)
 
 @_statement("tirx.cuda.mbarrier_wait")
 def _mbarrier_wait(t: Calls, arguments: list[Any]) -> None:
-    address, parity = t.barrier_address(arguments[0]), t.expression(arguments[1]).text
-    t.emit(f"yield from S.mbarrier_wait({address}, {parity}, {t.mask}, {t.site('mbarrier wait')})")
+    (address, name), parity = t.barrier(arguments[0]), t.expression(arguments[1]).text
+    t.emit(f"yield from S.mbarrier_wait({address}, {parity}, {t.mask}, {t.site('mbarrier wait', name)})")
 
 
 @_statement("tl_print")
