@@ -239,3 +239,19 @@ def test_what_is_not_like_the_earlier_call_is_bound_anew(
     with pytest.raises(tilelang_nb.LaunchError, match="row-major"):
         k(gaps, b, 1.0)
     device_arrays.torch_stream_of.cache_clear()
+
+
+def test_arrays_of_any_library_with_the_interface_go_the_short_way(programs: dict[str, Any], bound: list[int]) -> None:
+    devices = StandInDevices()
+    k = on(programs["scaled"], devices, scale)
+    for turn in range(3):
+        a, b = DeviceMemory(np.arange(64, dtype=np.float32) + turn), DeviceMemory(np.zeros(64, np.float32))
+        k(a, b, 2.0)
+        assert np.array_equal(b.content, 2 * a.content)
+    assert len(bound) == 1
+    k(a, DeviceMemory(np.zeros(64, np.float32), stream=5), 1.0)  # has to be ordered
+    with pytest.raises(tilelang_nb.LaunchError, match="writable"):
+        k(a, DeviceMemory(np.zeros(64, np.float32), read_only=True), 1.0)
+    with pytest.raises(tilelang_nb.LaunchError, match="shape"):
+        k(a, DeviceMemory(np.zeros(65, np.float32)), 1.0)
+    assert len(bound) == 4 and devices.driver.launches[-1].stream == 5

@@ -8,6 +8,7 @@ Recognisers are looked up once for each type.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -36,8 +37,8 @@ class DeviceArray:
     """An array in device memory.
 
     shape and strides: as NumPy's, strides in bytes.  device: its number.  stream: the stream that the owner puts its
-    work on, 0 for the default one, None where the memory can be used at once.  library: "torch", "cupy", "numba" or "".
-    owner: keeps the memory alive.
+    work on, 0 for the default one, None where the memory can be used at once.  library: "torch", "cupy", "numba",
+    "interface" for others with `__cuda_array_interface__`, "" for exporters.  owner: keeps the memory alive.
     """
 
     pointer: int
@@ -56,7 +57,7 @@ class DeviceArray:
 
     @property
     def size(self) -> int:
-        return int(np.prod(self.shape, dtype=np.int64)) if self.shape else 1
+        return math.prod(self.shape)
 
     @property
     def itemsize(self) -> int:
@@ -162,7 +163,8 @@ class Reader:
         if stream is not None:
             stream = 0 if stream == LEGACY_STREAM else int(stream)
         pointer = int(pointer or 0)
-        return DeviceArray(pointer, shape, steps, dtype, self._device(pointer), stream, "", given, bool(read_only))
+        number = self._device(pointer)
+        return DeviceArray(pointer, shape, steps, dtype, number, stream, "interface", given, bool(read_only))
 
     def _exporter(self, given: Any) -> DeviceArray:
         number = int(given.__dlpack_device__()[1])

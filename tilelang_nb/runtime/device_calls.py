@@ -317,7 +317,8 @@ def _streams(arrays: Any, given: Any) -> tuple[int, tuple[int, ...]]:
         return chosen, tuple(stream for stream in own if stream != chosen)
     chosen = given
     # A stream that the caller chose is the caller's to order, but for arrays that say which stream they belong to.
-    declared = dict.fromkeys(array.stream for array in arrays if array.stream is not None and array.library == "")
+    telling = [array for array in arrays if array.library in ("", "interface")]
+    declared = dict.fromkeys(array.stream for array in telling if array.stream is not None)
     return chosen, tuple(stream for stream in declared if stream != chosen)
 
 

@@ -23,7 +23,13 @@ MISALIGNED = ALIGNMENT - 1
 
 # By library: what tells that an array `{a}` is not like the earlier one, which had these; and its address.
 DIFFERENCES = {
-    "torch": ("{a}.shape != {shape}", "{a}.dtype is not {dtype}"),
+    "interface": (
+        '({i} := {a}.__cuda_array_interface__)["shape"] != {shape}',
+        '{i}["typestr"] != {dtype}',
+        '{i}.get("strides") != {strides}',
+        '{i}.get("stream") is not None',
+    ),
+    "torch": ("{a}.shape != {shape}", "{a}.shape != {shape}", "{a}.dtype is not {dtype}"),
     "cupy": (
         "{a}.shape != {shape}",
         "{a}.dtype != {dtype}",
@@ -32,7 +38,12 @@ DIFFERENCES = {
     ),
     "numba": ("{a}.shape != {shape}", "{a}.dtype != {dtype}", "{a}.strides != {strides}", "{a}.stream"),
 }
-ADDRESSES = {"torch": "{a}.data_ptr()", "cupy": "{a}.data.ptr", "numba": "int({a}.gpu_data.device_pointer)"}
+ADDRESSES = {
+    "interface": '{i}["data"][0]',
+    "torch": "{a}.data_ptr()",
+    "cupy": "{a}.data.ptr",
+    "numba": "int({a}.gpu_data.device_pointer)",
+}
 
 
 @dataclass
@@ -70,8 +81,10 @@ def short_way(
     (library,) = libraries
     if library not in DIFFERENCES:
         return None
-    if library == "numba" and (not one_device or any(array.stream for array in arrays.values())):
-        return None
+    if library in ("numba", "interface") and (not one_device or any(array.stream for array in arrays.values())):
+        return None  # they do not say which device they are of; work of a stream of their own has to be ordered
+    if library == "interface" and any(array.size == 0 for array in arrays.values()):
+        return None  # whose address may be None
     names: dict[str, Any] = {}
     conditions: list[str] = []
     values: list[str] = []
@@ -86,29 +99,40 @@ def short_way(
                 conditions.append(f"a{at} != number{at}")
             values.append(f"a{at}")
         elif parameter.name in arrays:
-            differences = ["{a}.shape != {shape}", *DIFFERENCES[library]]
+            differences = list(DIFFERENCES[library])
             if library == "torch":
                 differences.append("not {a}.is_cuda" if one_device else "{a}.get_device() != {device}")
                 gaps = "not {a}.is_contiguous()" if parameter.strides is None else "{a}.stride() != {strides}"
                 differences += [gaps, "{a}.requires_grad"] if parameter.name in written else [gaps]
+            if library == "interface" and parameter.name in written:
+                differences.append('{i}["data"][1]')
             conditions += [_of(difference, at) for difference in differences]
-            names[f"shape{at}"], names[f"dtype{at}"] = given.shape, given.dtype
-            names[f"strides{at}"] = given.stride() if library == "torch" else given.strides
+            said = _said(given, library)
+            names |= {f"shape{at}": said[0], f"dtype{at}": said[1], f"strides{at}": said[2]}
             names[f"device{at}"] = arrays[parameter.name].device
             values.append(f"p{at}")
         else:
             return None
     pointers = [at for at, value in enumerate(values) if value.startswith("p")]
     read = [(f"p{at}", _of(ADDRESSES[library], at)) for at in pointers]
-    streams: dict[str, Callable[[], int]] = {"cupy": cupy_stream, "numba": _default_stream}
+    streams: dict[str, Callable[[], int]] = dict.fromkeys(DIFFERENCES, _default_stream) | {"cupy": cupy_stream}
     if library == "torch":
         streams["torch"] = functools.partial(torch_stream_of(), next(iter(arrays.values())).device)
     return ShortWay(_function(len(args), conditions, read, values, names), streams[library])
 
 
+def _said(array: Any, library: str) -> tuple[Any, Any, Any]:
+    """Shape, type of elements and strides as the library says them."""
+    if library == "interface":
+        interface = array.__cuda_array_interface__
+        return interface["shape"], interface["typestr"], interface.get("strides")
+    return array.shape, array.dtype, array.stride() if library == "torch" else array.strides
+
+
 def _of(text: str, at: int) -> str:
     """A difference or an address, for argument `at`."""
-    return text.format(a=f"a{at}", shape=f"shape{at}", dtype=f"dtype{at}", strides=f"strides{at}", device=f"device{at}")
+    words = ("a", "i", "shape", "dtype", "strides", "device")
+    return text.format(**{word: f"{word}{at}" for word in words})
 
 
 def _function(
