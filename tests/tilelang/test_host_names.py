@@ -153,3 +153,24 @@ again = copies(8192)
     kernel = c.namespace["kernel"]
     assert kernel.config == {"threads": 64} and kernel.latency == 1.0 and len(timed) == 2
     assert c.namespace["again"] is kernel and list(c.kernels.values()) == [kernel]
+
+
+def test_the_profiler_checks_by_hand_and_for_the_same_bits(names: dict[str, Any]) -> None:
+    profiler = names["add"](16).get_profiler()
+    seen: list[Any] = []
+    profiler.manual_assert_close(lambda a, b: a + b, manual_check_prog=lambda got, want: seen.append((got, want)))
+    (((got,), (want,)),) = seen
+    assert np.array_equal(got, want)
+    profiler.assert_consistent(repeat=2)
+    turns = iter(range(10))
+    real = profiler.kernel
+
+    class Changing:
+        parameters, outputs, target = real.parameters, real.outputs, real.target
+
+        def __call__(self, *arrays: Any) -> Any:
+            return real(*arrays) + next(turns)
+
+    profiler.kernel = Changing()
+    with pytest.raises(AssertionError, match="launch 2 gives other bits"):
+        profiler.assert_consistent()

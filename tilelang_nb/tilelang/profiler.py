@@ -115,6 +115,39 @@ class Profiler:
         for name, one, other in zip(self._names(len(ours), len(got)), [*ours, *got], [*theirs, *expected]):
             _assert_close(name, _on_host(one), _on_host(other), atol, rtol, max_mismatched_ratio)
 
+    def manual_assert_close(
+        self,
+        reference_program: Callable[..., Any],
+        input_tensors: Sequence[Any] | None = None,
+        manual_check_prog: Callable[[list[Any], list[Any]], Any] | None = None,
+    ) -> None:
+        """`manual_check_prog` gets what the kernel returns and what the reference returns, both as lists, and raises
+        where they do not agree.
+        """
+        ours = list(input_tensors) if input_tensors is not None else self.inputs()
+        theirs = [_copy(value) for value in ours]
+        expected, got = _as_list(reference_program(*theirs)), _as_list(self.kernel(*ours))
+        if manual_check_prog is not None:
+            manual_check_prog(got, expected)
+
+    def assert_consistent(self, repeat: int = 10) -> None:
+        """Launches on the same inputs must give the same bits: `repeat` of them against the first.
+
+        AssertionError: one does not, as where threads race or add in an order of their own.
+        """
+        inputs = self.inputs()
+        first: list[np.ndarray] | None = None
+        for turn in range(repeat + 1):
+            ours = [_copy(value) for value in inputs]
+            got = _as_list(self.kernel(*ours))
+            arrays = [_on_host(value) for value in [*ours, *got]]
+            if first is None:
+                first = [np.array(array) for array in arrays]
+                continue
+            for name, one, other in zip(self._names(len(ours), len(got)), arrays, first):
+                if one.tobytes() != other.tobytes():
+                    raise AssertionError(f"{name}: launch {turn + 1} gives other bits than the first")
+
     def do_bench(
         self,
         func: Callable[..., Any] | None = None,
