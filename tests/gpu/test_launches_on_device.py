@@ -243,6 +243,8 @@ def test_returned_tensors_are_of_the_caller_s_library(kernels: dict[str, Any]) -
     k = kernels["scaled"].compile(out_idx=[1])
     host = k(ramp(100), 2.0)
     assert isinstance(host, np.ndarray) and np.array_equal(host, ramp(100) * 2)
+    host = k(torch.from_numpy(ramp(100)), 2.0)
+    assert isinstance(host, torch.Tensor) and not host.is_cuda and np.array_equal(host.numpy(), ramp(100) * 2)
     for factor in (2.0, 4.0):
         made = k(torch.from_numpy(ramp(100)).cuda(), factor)
         assert made.is_cuda and np.array_equal(made.cpu().numpy(), ramp(100) * np.float32(factor))
@@ -287,6 +289,7 @@ def test_eager_kernels_take_and_return_device_arrays() -> None:
         made = add(a, a + 1)
         assert made.is_cuda and torch.equal(made, 2 * a + 1)
     assert len(add.kernels) == 2
+    assert add.bench(a, a, repeat=5).milliseconds > 0
     host = add(ramp(64), ramp(64))
     assert isinstance(host, np.ndarray) and np.array_equal(host, 2 * ramp(64))
 

@@ -72,7 +72,7 @@ def check_bits(device: np.ndarray, simulated: np.ndarray, inputs: list[np.ndarra
     if device.dtype.kind not in "iub":
         same |= (device != device) & (simulated != simulated)
     at = np.flatnonzero(~same)[:5]
-    said = [(*(one[n] for one in inputs), device[n], simulated[n]) for n in at]
+    said = [(*(one.flat[n] for one in inputs), device.flat[n], simulated.flat[n]) for n in at]
     assert same.all(), f"{what}: {np.count_nonzero(~same)} differ: {said}"
 
 
@@ -181,3 +181,34 @@ def k(a: T.Tensor((64, 512), "{dtype}"), low: T.Tensor((64,), "{dtype}"), high: 
         results.append((low, high))
     for got, want in zip(*results):
         check_bits(got, want, [], f"reduction of {dtype}")
+
+
+def test_rows_divided_by_one_number() -> None:
+    """As `/`, but for numbers and quotients below 2 ** -100."""
+    random = np.random.default_rng(5)
+    a = (random.standard_normal((512, 1024)) * 10.0 ** random.integers(-25, 25, (512, 1024))).astype(np.float32)
+    b = (random.standard_normal(512) * 10.0 ** random.integers(-38, 38, 512)).astype(np.float32)
+    a[:, :6] = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0]
+    b[:8] = [0.0, -0.0, np.inf, -np.inf, np.nan, 1e-45, 3.4e38, 1.0]
+    b[8:72] = (np.arange(0x3FFFFFC0, 0x40000000, dtype=np.uint32)).view(np.float32)
+    a[8:72] = (random.integers(0x3F800000, 0x40000000, (64, 1024)).astype(np.uint32)).view(np.float32)
+    cell = """
+@T.prim_func
+def k(a: T.Tensor((512, 1024), "float32"), b: T.Tensor((512,), "float32"), o: T.Tensor((512, 1024), "float32")):
+    with T.Kernel(512, threads=128) as r:
+        f, s = T.alloc_fragment((1, 1024), "float32"), T.alloc_fragment((1,), "float32")
+        T.copy(a[r, 0], f)
+        s[0] = b[r]
+        for i, j in T.Parallel(1, 1024):
+            f[i, j] = f[i, j] / s[i]
+        T.copy(f, o[r, 0])
+"""
+    kernel = tilelang_nb.compile_cell(cell, target="cuda").kernels["k"]
+    assert "tl_divide(" in kernel.cuda_source
+    o = np.zeros_like(a)
+    kernel(a, b, o)
+    with np.errstate(all="ignore"):
+        want = a / b[:, None]
+    small = (np.abs(a) > 0) & (np.abs(a) < 2.0**-100) | (np.abs(want) > 0) & (np.abs(want) < 2.0**-100)
+    check_bits(np.where(small, 0, o), np.where(small, 0, want), [a, np.broadcast_to(b[:, None], a.shape)], "division")
+    assert np.allclose(o, want, rtol=3e-7, atol=1e-44, equal_nan=True)

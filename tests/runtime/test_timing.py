@@ -53,6 +53,18 @@ def by_data(A: T.Tensor((64,), "int32"), s: T.Tensor((1,), "float32")):
             s[0] = s[0] + 1.0
 """
 
+EAGER = """
+@tilelang.jit
+def twice(A, block: int = 32):
+    N = T.const("N")
+    A: T.Tensor[[N], T.float32]
+    B = T.empty((N,), T.float32)
+    with T.Kernel(T.ceildiv(N, block), threads=block) as bx:
+        for i in T.Parallel(block):
+            B[bx * block + i] = A[bx * block + i] * 2.0
+    return B
+"""
+
 
 @pytest.fixture(scope="module")
 def kernels() -> dict[str, Any]:
@@ -100,6 +112,15 @@ def test_a_benchmark_times_launches_alone_and_copies_host_arrays_once(kernels: d
     assert result.teraflops == pytest.approx(1024 / 1e9) and "1.0000 ms" in str(result)
 
 
+def test_a_benchmark_is_made_in_the_given_stream(kernels: dict[str, Any]) -> None:
+    devices = StandInDevices()
+    devices.clock = [float(at) for at in range(100)]
+    k = on(kernels["add"], devices)
+    arrays = tuple(DeviceMemory(np.zeros(1024, np.float32)) for _ in range(3))
+    bench(k, k.build(), arrays, {}, repeat=2, stream=9, devices=devices)
+    assert {launch.stream for launch in devices.driver.launches} == {9}
+
+
 def test_a_baseline_is_timed_in_turn_and_gives_the_ratio(kernels: dict[str, Any]) -> None:
     devices = StandInDevices()
     devices.clock = [0.0, 1.0, 1.0, 3.0, 3.0, 4.0, 4.0, 6.0]
@@ -129,6 +150,7 @@ def test_a_benchmark_without_a_number_of_launches_fills_its_time(kernels: dict[s
     "ask",
     [
         lambda k: k.bench(),
+        lambda k: tilelang_nb.compile_cell(EAGER, target="sim").namespace["twice"].bench(np.zeros(64, np.float32)),
         lambda k: k.get_profiler().do_bench(),
         lambda k: k.get_profiler().do_bench(lambda *arrays: None),
         lambda k: tilelang_nb.profiler.do_bench(lambda: None),

@@ -165,7 +165,7 @@ class DeviceCalls:
         on = prepared.on
         on.faults.refuse_if_lost(self.kernel)
         try:
-            result, shown = self._launch(prepared)
+            result, shown = self._launch(prepared, (*args, *kwargs.values()))
         except DriverError as error:
             raise on.faults.error(error, self.kernel) from None
         if stream is None and not kwargs:
@@ -246,7 +246,7 @@ class DeviceCalls:
         values += prepared.workspaces.pointers(self.devices, prepared.stream)
         return values, made
 
-    def _launch(self, prepared: Prepared) -> tuple[Any, Shown]:
+    def _launch(self, prepared: Prepared, given: tuple[Any, ...]) -> tuple[Any, Shown]:
         driver, stream = self.devices.driver, prepared.stream
         for other in prepared.others:
             driver.order(other, stream)
@@ -266,7 +266,6 @@ class DeviceCalls:
         for other in prepared.others:
             driver.order(stream, other)
         prepared.binding.write_back()
-        given = tuple(prepared.binding.values.values())
         results = [as_callers_kind(made[name], given) for name in prepared.binding.outputs]
         return (results[0] if len(results) == 1 else results or None), shown
 
@@ -280,9 +279,14 @@ class DeviceCalls:
         sizes = {var.name: value for var, value in prepared.binding.symbols.values.items()}
         return count(self.build.lowered.launches, {**sizes, **numbers})
 
-    def launcher(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Callable[[], None], Prepared, Any]:
+    def launcher(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], stream: Any = None
+    ) -> tuple[Callable[[], None], Prepared, Any]:
         """The launches of a call and nothing else, for timing: (launch, the bound call, what keeps its memory)."""
-        prepared = self._prepare(args, kwargs, None)
+        try:
+            prepared = self._prepare(args, kwargs, None if stream is None else _handle(stream))
+        except DeviceError as error:
+            raise LaunchError(error.diagnostic, self.kernel.text) from None
         prepared.on.faults.refuse_if_lost(self.kernel)
         transfers = Transfers(self.devices, prepared.stream)
         values, made = self.values(prepared, transfers)

@@ -88,10 +88,16 @@ def describe_type(given: Any) -> str:
     return of_type(given) if library in ("builtins", "tilelang_nb") else with_article(f"{library}.{kind.__qualname__}")
 
 
-def as_callers_kind(result: np.ndarray, arguments: tuple[Any, ...]) -> Any:
-    """A returned array as the kind of array the caller works with: a torch tensor where torch tensors were passed."""
+def as_callers_kind(result: Any, arguments: tuple[Any, ...]) -> Any:
+    """A returned NumPy array as the kind of array the caller works with: a torch tensor where torch tensors were
+    passed.  Other arrays are of that kind already.
+    """
     torch = sys.modules.get("torch")
-    if torch is None or not any(isinstance(argument, torch.Tensor) for argument in arguments):
+    if (
+        torch is None
+        or not isinstance(result, np.ndarray)
+        or not any(isinstance(argument, torch.Tensor) for argument in arguments)
+    ):
         return result
     name = result.dtype.name
     if result.dtype.kind != "V" and not hasattr(ml_dtypes, name):

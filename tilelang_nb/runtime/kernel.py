@@ -221,6 +221,7 @@ class Kernel:
         repeat: int | None = None,
         warm_up: int = 3,
         flush: bool = True,
+        stream: Any = None,
         **kwargs: Any,
     ) -> Benchmark:
         """Time a call on a GPU: the median of single launches and their spread, GB/s and TFLOP/s, the share of what the
@@ -237,7 +238,7 @@ class Kernel:
         if not args and not kwargs and self.parameters:
             args = tuple(self.get_profiler().inputs())
         try:
-            options = {"baseline": baseline, "repeat": repeat, "warm_up": warm_up, "flush": flush}
+            options = {"baseline": baseline, "repeat": repeat, "warm_up": warm_up, "flush": flush, "stream": stream}
             return bench(self, build, args, kwargs, **options)  # type: ignore[arg-type]
         except Refusal as refusal:
             raise self._launch_error(refusal.message) from None

@@ -177,13 +177,14 @@ def bench(
     repeat: int | None = None,
     warm_up: int = WARM_UP,
     flush: bool = True,
+    stream: Any = None,
     devices: Any = None,
 ) -> Benchmark:
     """Time the launches of a call.  Refusal: the call cannot be launched.  LaunchError: the device failed."""
     calls = DeviceCalls(kernel, build, devices)
     devices = calls.devices
     try:
-        launch, prepared, memory = calls.launcher(args, kwargs)
+        launch, prepared, memory = calls.launcher(args, kwargs, stream)
         works = [launch] if baseline is None else [launch, baseline]
         number = prepared.on.number
         clock = Clock(devices, number, prepared.stream, flush=flush)

@@ -50,6 +50,7 @@ INSPECTED = frozenset(
     ]
     + ["to_html", "program", "parameters", "diagnostics"]
 )
+BENCH_OPTIONS = {"baseline", "repeat", "warm_up", "flush", "stream"}
 UNKEYED = object()  # the key of arguments that cannot be compared
 
 
@@ -109,6 +110,14 @@ class EagerFunction(JitFunction):
         if compiled.collection is None:
             return result
         return compiled.collection(result if isinstance(result, list) else [] if result is None else [result])
+
+    def bench(self, /, *args: Any, **kwargs: Any) -> Any:
+        """Time a call on a GPU, compiled for its arguments; options and errors as for `Kernel.bench`."""
+        named = {name: kwargs.pop(name) for name in BENCH_OPTIONS - set(self.signature.parameters) if name in kwargs}
+        given, sizes = self._arguments(args, kwargs, launch=True)
+        kernel = self._for(given, sizes).kernel
+        passed = [p.name for at, p in enumerate(kernel.parameters) if at not in kernel.outputs]
+        return kernel.bench(*[given[name] for name in passed], **named)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
