@@ -239,7 +239,7 @@ class Kernel:
             args = tuple(self.get_profiler().inputs())
         try:
             options = {"baseline": baseline, "repeat": repeat, "warm_up": warm_up, "flush": flush, "stream": stream}
-            return bench(self, build, args, kwargs, **options)  # type: ignore[arg-type]
+            return bench(self, build, args, kwargs, **options)
         except Refusal as refusal:
             raise self._launch_error(refusal.message) from None
 
