@@ -108,7 +108,7 @@ def test_storage_is_the_numpy_type_of_the_same_elements():
     ("given", "said"),
     [
         (T, "a module is no dtype"),
-        (print, "a builtin_function_or_method is no dtype"),
+        (print, "a built-in function is no dtype"),
         ([1], "a list is no dtype"),
         (None, "`None` is no dtype"),
         (3.5, "`3.5` is no dtype"),

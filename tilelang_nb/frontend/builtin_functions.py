@@ -35,6 +35,9 @@ def device_range(*bounds: Any, **keywords: Any) -> Any:
         if is_device(bound) and not isinstance(bound, Value) and not getattr(bound, "is_variable", False):
             remedy = f"use an extent: `range({described(bound).strip('`')}.shape[0])`"
             raise Refusal(say.NotIterable(what=f"{described(bound)} as a bound of `range`", remedy=remedy))
+        if isinstance(bound, float):
+            problem = f"a bound of `range` is the float {bound}"
+            raise Refusal(say.BadArgument(problem=problem, remedy="divide with `//`, or give an integer"))
     if len(bounds) == 3 and isinstance(bounds[2], int) and bounds[2] == 0:
         raise Refusal(say.ZeroStep())
     if keywords or not 1 <= len(bounds) <= 3 or not any(isinstance(bound, Value) for bound in bounds):

@@ -24,6 +24,7 @@ from typing import Any
 
 from ..source import catalogue as say
 from ..source.diagnostic import Message, Poisoned, Refusal
+from ..source.foreign_names import for_name
 from ..source.text import Text
 from .scopes import Scope
 
@@ -225,17 +226,11 @@ class Frame:
         return [*own, *self.states, *self.outer.names()]
 
 
-# Modules that are used without their import more often than their names are misspelt.
-MODULES = {"np": "import numpy as np", "plt": "import matplotlib.pyplot as plt"}
-MODULES |= {name: f"import {name}" for name in ("numpy", "torch", "math", "itertools", "functools", "random", "time")}
-MODULES |= {name: f"import {name}" for name in ("os", "sys", "cupy", "operator", "collections", "ml_dtypes")}
-
-
 def undefined(name: str, known: Iterable[str], otherwise: str = "assign it first") -> Message:
     """TL002 with the known name that is nearest, or with another remedy."""
-    if name in MODULES:
-        remedy = f"write `{MODULES[name]}` first, at the top of the cell"
-        return say.UndefinedName(name=name, remedy=remedy)
+    meant = for_name(name)  # more often meant than misspelt
+    if meant:
+        return say.UndefinedName(name=name, remedy=meant)
     near = difflib.get_close_matches(name, [other for other in known if other != name], 1)
     # Built-in names are many and short: only one that differs in a letter is meant.
     near = near or difflib.get_close_matches(name, [n for n in dir(builtins) if not n.startswith("__")], 1, 0.85)

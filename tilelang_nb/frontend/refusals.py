@@ -65,10 +65,13 @@ def target_is_attribute(target: ast.expr) -> Refusal:
     return Refusal(say.UnsupportedSyntax(what="assignment to an attribute in a kernel", remedy=remedy), target)
 
 
-def stores_region(name: str, operation: str) -> say.RegionStore:
-    """TL127 for `A[i:j] = value`.  operation: of the language, which stores such a value there; "" for none."""
+def stores_region(name: str, operation: str, region: str = "region") -> say.RegionStore:
+    """TL127 for `A[i:j] = value`.  operation: of the language, which stores such a value there; "" for none.
+
+    region: its text.
+    """
     what = f"a store into a region of `{name}`"
-    remedies = {"copy": "write `T.copy(source, region)`", "fill": "write `T.fill(region, value)`"}
+    remedies = {"copy": f"write `T.copy(source, {region})`", "fill": f"write `T.fill({region}, value)`"}
     return say.RegionStore(
         what=what, remedy=remedies.get(operation, "store each element in a loop"), operation=operation
     )

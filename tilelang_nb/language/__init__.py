@@ -89,7 +89,7 @@ class UnknownOperation(Refusal, AttributeError):
 
 def unknown(name: str) -> NoReturn:
     """TL003 with the nearest real name."""
-    raise UnknownOperation(unknown_operation(name, _NAMES))
+    raise UnknownOperation(unknown_operation(name, _NAMES.keys() - REFUSED.keys()))
 
 
 class _Namespace(ModuleType):

@@ -34,6 +34,9 @@ def print_of(obj: Any = None, msg: str = "", warp_group_id: int = 0, warp_id: in
     Errors: TL004 (nothing to print, no text).  Source: upstream `tilelang/cuda/language/print.py`.
     """
     called = "T.print"
+    if isinstance(obj, str) and not isinstance(msg, str):
+        words = f"`msg` of `T.print` is text, {described(msg)} given"
+        bad_argument(words, f'write `T.print(value, msg="{obj}")`: the value comes first')
     message = _text(msg, called, "msg")
     integer(warp_group_id, called, "warp_group_id", 0)
     integer(warp_id, called, "warp_id", 0)

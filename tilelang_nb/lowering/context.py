@@ -96,7 +96,7 @@ class LaunchContext:
     facts: dict[str, Any] = field(default_factory=dict)
     diagnostics: list[Diagnostic] = field(default_factory=list)
     function: Any = None  # the launch as split-launches made it
-    _names: dict[str, None] = field(default_factory=dict)
+    _names: dict[str, bool | None] = field(default_factory=dict)
 
     @property
     def thread(self) -> Any:
@@ -124,8 +124,12 @@ class LaunchContext:
         candidate, number = name, 1
         while candidate in self._names:
             candidate, number = f"{name}_{number}", number + 1
-        self._names[candidate] = None
+        self._names[candidate] = True
         return candidate
+
+    def is_own(self, name: str) -> bool:
+        """Whether a name is one of the compiler's own, which no message may show."""
+        return self._names.get(name) is True
 
     def scratch(self, shape: tuple[int, ...], dtype: str, name: str) -> Any:
         """A shared tile for the compiler's own use.  It is allocated at the start of the launch."""

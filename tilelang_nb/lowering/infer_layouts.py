@@ -299,6 +299,9 @@ class LayoutInference:
             elif site.varying and self._collective(site):
                 self._refuse_varying(site.call.span)
         for node in self.sites.misplaced:
+            if self.launch.is_own(node.buffer.name):  # what a tile operation needs for itself
+                self._refuse(node.span, "this works on a tile of all threads, and each iteration stands alone here")
+                continue
             problem = (
                 f"the fragment `{node.buffer.name}` is one tile of all threads, and here each iteration has its own"
             )

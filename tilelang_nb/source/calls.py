@@ -11,6 +11,7 @@ from typing import Any
 from .arrays import call_for_array, element_of, for_array, for_scalar
 from .catalogue.operations import NoIndices, NoSuchDtype, WrongNumberOfIndices
 from .catalogue.sources import BadArgument, UnknownAttribute, UnknownOperation
+from .foreign_names import for_operation
 from .wording import listed, nearest
 
 
@@ -77,10 +78,13 @@ class CallSignature:
 
 
 def unknown_operation(name: str, names: Iterable[str]) -> UnknownOperation:
-    """TL003 for `T.name`, with the nearest of the names that there are."""
-    near = nearest(name, names)
+    """TL003 for `T.name`, with what other libraries' names mean here, or the nearest of the names that there are."""
+    near, known = for_operation(name)
+    if known:
+        return UnknownOperation(namespace="T", name=name, remedy=known)
+    near = near or nearest(name, names) or ""
     remedy = f"did you mean `T.{near}`?" if near else "see `dir(T)` for the names there are"
-    return UnknownOperation(namespace="T", name=name, remedy=remedy, near=near or "")
+    return UnknownOperation(namespace="T", name=name, remedy=remedy, near=near)
 
 
 def unknown_attribute_of_array(

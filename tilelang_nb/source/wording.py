@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+LIKENESS = 0.7  # of a name to one that is mistyped; below it, another word is more often meant
 LONGEST = 40  # digits that a message writes out
 _VOWEL_SOUND = ("a", "e", "i", "o", "un", "up", "ndarray", "mbarrier")
 _CONSONANT_SOUND = ("one", "eu", "uni")
@@ -63,11 +64,11 @@ def number_text(value: Any) -> str:
 def nearest(name: str, names: Iterable[str]) -> str | None:
     """The name most like `name`, as a person mistypes it; None where nothing is near."""
     candidates = sorted(set(names))
-    found = difflib.get_close_matches(name, candidates, 1, 0.6)
+    found = difflib.get_close_matches(name, candidates, 1, LIKENESS)
     if found:
         return found[0]
     folded = {candidate.lower().replace("_", ""): candidate for candidate in candidates}
-    close = difflib.get_close_matches(name.lower().replace("_", ""), list(folded), 1, 0.7)
+    close = difflib.get_close_matches(name.lower().replace("_", ""), list(folded), 1, LIKENESS)
     return folded[close[0]] if close else None
 
 

@@ -196,6 +196,13 @@ class Statements:
         if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
             value = UNKNOWN
         self.bind(target, value)
+        stored = self.values.region(target)
+        if stored is not None:
+            number = isinstance(node.value, ast.Constant) and isinstance(node.value.value, (int, float))
+            if number or isinstance(value, (Device, Number)):
+                raise Refusal(refusals.stores_region(stored.name, "fill", ast.unparse(target)), target)
+            if isinstance(value, Tensor) or self.values.region(node.value) is not None:
+                raise Refusal(refusals.stores_region(stored.name, "copy", ast.unparse(target)), target)
 
     def _AugAssign(self, node: ast.AugAssign) -> None:
         target = node.target

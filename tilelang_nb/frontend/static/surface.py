@@ -22,6 +22,7 @@ DTYPES = frozenset(EXPORTED_DTYPES.split())
 ELEMENTS = frozenset(SCALARS.split())
 NAMES = frozenset(_LINES) | frozenset(UNCHECKED.split()) | DTYPES
 OPERATIONS = NAMES - DTYPES
+SUGGESTED = NAMES - frozenset(UNCHECKED.split()) | {"Dtype", "GemmWarpPolicy", "Ref", "dtype"}  # what there is to use
 _VECTOR = re.compile(r"(.+?)x(\d+)$")
 
 

@@ -94,7 +94,7 @@ class Values:
         if owner.name == "tilelang.language" and node.attr not in surface.NAMES:
             if node.attr.startswith("__") and node.attr.endswith("__"):
                 return UNKNOWN
-            raise Refusal(unknown_operation(node.attr, surface.NAMES), node)
+            raise Refusal(unknown_operation(node.attr, surface.SUGGESTED), node)
         return Path(f"{owner.name}.{node.attr}") if owner.builtin is None else UNKNOWN
 
     def _attribute_of_device(self, owner: Known, node: ast.Attribute) -> Known:
@@ -230,6 +230,14 @@ class Values:
             raise Refusal(wrong_rank(base.name, base.shape, len(parts)), place)
         found = [value] if parts == [index] else [self._again(part) for part in parts]
         return Device(base.name) if all(isinstance(part, (Device, Number)) for part in found) else UNKNOWN
+
+    def region(self, node: ast.expr) -> Tensor | None:
+        """The tensor of which an expression is a region: `A[i:j]`."""
+        if not isinstance(node, ast.Subscript) or not isinstance(node.value, ast.Name):
+            return None
+        base = self.held.get(node.value.id) if node.value.id not in self.poisoned else None
+        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        return base if isinstance(base, Tensor) and any(isinstance(part, ast.Slice) for part in parts) else None
 
     def _again(self, node: ast.expr) -> Known:
         return UNKNOWN if isinstance(node, ast.Slice) else self.value(node)
