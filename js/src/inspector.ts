@@ -196,7 +196,9 @@ export class Inspector implements Shell {
   }
 
   goToStage(distance: number): void {
-    const shown = inTimeline(this.state).items.flatMap((item) => ("name" in item ? (item.listing ? [item] : []) : []));
+    // into a folded group too: it stands open while one of its stages is shown
+    const walked = (stage: Stage): boolean => stage.listing !== null && (stage.state !== "same" || stage.landmark);
+    const shown = inTimeline(this.state).items.flatMap((item) => ("name" in item ? (item.listing ? [item] : []) : item.stages.filter(walked)));
     const at = shown.indexOf(this.state.stage);
     const stage = shown[clamp(at < 0 ? 0 : at + distance, 0, shown.length - 1)];
     if (!stage) return;

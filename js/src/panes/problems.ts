@@ -13,7 +13,7 @@ const SIGNS: Record<string, string> = { error: "✕ error", warning: "▲ warnin
 export class ProblemsPane implements Pane {
   readonly element: HTMLElement;
   private readonly head = div("sub");
-  private readonly list = h("div", { class: "problems", role: "list", "aria-label": "problems" });
+  private readonly list = h("div", { class: "cards" });
   private cards: HTMLElement[] = [];
   private shown = -1;
 
@@ -25,6 +25,8 @@ export class ProblemsPane implements Pane {
     const { trace, state } = this.shell;
     if (!this.cards.length && trace.problems.length) {
       this.drawHead();
+      this.list.setAttribute("role", "list");
+      this.list.setAttribute("aria-label", "problems");
       this.cards = trace.problems.map((problem, index) => this.card(problem, index));
       fill(this.list, this.cards);
     }
@@ -95,7 +97,7 @@ export class ProblemsPane implements Pane {
       if (this.shell.state.problem !== index) this.shell.set({ problem: index });
     };
     return h(
-      "article",
+      "div",
       { class: `problem ${wire.severity}`, role: "listitem", "data-tnb": "problem", "data-code": wire.code, on: { click: choose } },
       div(
         "title",
@@ -157,14 +159,14 @@ export class ProblemsPane implements Pane {
         ),
       );
     }
-    return lines.length > 0 && h("div", { class: "preview", role: "group", "aria-label": "what the fix changes" }, lines);
+    return lines.length > 0 && h("div", { class: "preview", role: "group", tabindex: 0, "aria-label": "what the fix changes" }, lines);
   }
 
   private page(problem: Problem, index: number): Kid {
     const { code, slug } = problem.wire;
     const page = this.shell.trace.wire.pages?.[code];
     if (!page) return h("p", { class: "dim" }, `${code}: ${slug}`);
-    const block = (title: string, text: string | null | undefined): Kid => text && [h("h5", null, title), h("pre", { class: "example" }, text.replace(/\n$/, "").split("\n").map((line) => [painted(line, "python"), h("br")]))];
+    const block = (title: string, text: string | null | undefined): Kid => text && [h("h5", null, title), h("pre", { class: "example", tabindex: 0 }, text.replace(/\n$/, "").split("\n").map((line) => [painted(line, "python"), h("br")]))];
     return h(
       "details",
       { class: "page", "data-tnb": "page" },
@@ -172,7 +174,7 @@ export class ProblemsPane implements Pane {
       page.title && h("h5", null, prose(page.title)),
       page.meaning && page.meaning.split(/\n\s*\n/).map((paragraph) => h("p", null, prose(paragraph.replace(/\s*\n\s*/g, " ")))),
       block("refused", page.bad),
-      page.said && [h("h5", null, "said"), h("pre", { class: "example" }, page.said.replace(/\n$/, "").split("\n").map((line) => [line, h("br")]))],
+      page.said && [h("h5", null, "said"), h("pre", { class: "example", tabindex: 0 }, page.said.replace(/\n$/, "").split("\n").map((line) => [line, h("br")]))],
       block("instead", page.good),
     );
   }

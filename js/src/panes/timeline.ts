@@ -136,12 +136,12 @@ export class Timeline implements Pane {
         span("counts", span("plus", `+${grouped(sum((s) => s.plus))}`), span("minus", `−${grouped(sum((s) => s.minus))}`), milliseconds(sum((s) => s.milliseconds ?? 0))),
       ],
       () => this.shell.set({ openGroups: new Set([...state.openGroups, group]) }),
-      { class: "chip folded", "data-group": group, tabindex: -1, title: `show the ${stages.length} stages of ${group}` },
+      { class: "chip folded", role: "tab", "aria-selected": "false", "data-group": group, tabindex: -1, title: `show the ${stages.length} stages of ${group}` },
     );
   }
 
   private unreached(stages: Stage[]): Kid {
-    return h("span", { class: "chip off", title: stages.map((stage) => stage.name).join("\n") }, span("name", plural(stages.length, "lowering stage")), span("counts", "not reached"));
+    return h("span", { class: "chip off", role: "tab", "aria-selected": "false", "aria-disabled": "true", title: stages.map((stage) => stage.name).join("\n") }, span("name", plural(stages.length, "lowering stage")), span("counts", "not reached"));
   }
 
   /** Scrolls the shown chip into the rail. */

@@ -23,7 +23,7 @@ export class UnrollPane implements CodePane {
   readonly code: CodeView;
   private readonly tree = h("div", { class: "tree", role: "tree", "aria-label": "what runs while the kernel is built" });
   private readonly knobs = div("knobs");
-  private readonly folded = h("div", { class: "template", "data-tnb": "template" });
+  private readonly folded = h("div", { class: "template", "data-tnb": "template", role: "group", "aria-label": "template of the turns", tabindex: 0 });
   private readonly empty = div("empty");
   private shownTree: { sites: readonly Site[] } | null = null;
   private shown: { stage: Stage; site: Site; picked: number } | null = null;
