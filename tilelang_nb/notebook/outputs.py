@@ -132,7 +132,7 @@ class _Nothing:
 
 
 def _freeze(output: Output) -> None:
-    asked = {"diagnostics": output.diagnostics, "launches": True}
+    asked = {"diagnostics": output.diagnostics, "launches": False}  # those stand in outputs of their own
     frozen = Shown(provided("text")(output.subject, **asked), html=provided("html")(output.subject, **asked))
     update_display(frozen, display_id=f"{output.ident}-static")
     update_display(_Nothing(), display_id=output.ident)
