@@ -4,6 +4,7 @@ import workerText from "./compare_worker?worker";
 import { compare, comparedNow } from "./compare";
 
 const AT_ONCE = 3000; // lines of both together that compare faster than a message travels
+const QUICK = 400_000; // characters of both
 const SLICE = 8; // ms of the page's own thread between two frames
 
 /** Texts to compare; equal objects are compared once. */
@@ -33,6 +34,11 @@ export class Differ {
       b,
       this.ask(a, b).then((runs) => remember(cache, b, runs)),
     );
+  }
+
+  /** Would runs answer without work that a person notices? */
+  isQuick(a: Text, b: Text): boolean {
+    return this.known.get(a)?.get(b) instanceof Int32Array || a.text.length + b.text.length < QUICK;
   }
 
   close(): void {

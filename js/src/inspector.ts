@@ -168,7 +168,7 @@ export class Inspector implements Shell {
     if (from !== "code") this.steps.showLongest(line);
   }
 
-  explain(line: number, stage: Stage = this.state.stage): void {
+  explain(line: number, stage: Stage = this.state.stage, inPassing = false): void {
     const { kernel } = this.state;
     const { listing } = stage;
     if (!listing || !listing.rows[line - 1]?.trim()) return;
@@ -176,7 +176,7 @@ export class Inspector implements Shell {
     const found = origin
       ? [bold(`from line ${origin.lines[0]}`), " ", h("code", null, lineText(this.trace, origin.lines[0]).trim().slice(0, 60)), this.further(origin.lines, origin.kinds)]
       : [bold("no source line"), listing.gap(line) !== null && `: ${listing.gap(line)}`];
-    const lived = stage.name === "source" ? null : life(this.differ, kernel.stages, stage, line, () => this.explain(line, stage));
+    const lived = stage.name === "source" ? null : life(this.differ, kernel.stages, stage, line, inPassing ? null : () => this.explain(line, stage));
     this.tell(found, lived && [" · made by ", bold(lived.madeBy), lived.removedBy && [", removed by ", bold(lived.removedBy)]]);
   }
 

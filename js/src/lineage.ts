@@ -35,16 +35,17 @@ export interface Life {
   readonly removedBy: string | null;
 }
 
-/** Where a line (from 1) of a stage begins and ends; null while a comparison is under way, which `then` hears of. */
-export function life(differ: Differ, stages: readonly Stage[], stage: Stage, line: number, then: () => void): Life | null {
+/** Where a line (from 1) of a stage begins and ends; null while a comparison is under way, which `then` hears of. Without `then`, long
+ * comparisons are not begun. */
+export function life(differ: Differ, stages: readonly Stage[], stage: Stage, line: number, then: (() => void) | null): Life | null {
   const chain = comparable(stages, stage);
   const here = chain.findIndex((s) => s.listing === stage.listing);
-  if (here < 0) return null;
+  if (here < 0 || (!then && chain.some((one, i) => i > 0 && !differ.isQuick(chain[i - 1].listing!, one.listing!)))) return null;
   let first = here;
   for (let at = line - 1; first > 0; first--) {
     const runs = differ.runs(chain[first - 1].listing!, chain[first].listing!);
     if (runs instanceof Promise) {
-      void runs.then(then);
+      if (then) void runs.then(then);
       return null;
     }
     at = back(runs, at);
@@ -54,7 +55,7 @@ export function life(differ: Differ, stages: readonly Stage[], stage: Stage, lin
   for (let at = line - 1; last + 1 < chain.length; last++) {
     const runs = differ.runs(chain[last].listing!, chain[last + 1].listing!);
     if (runs instanceof Promise) {
-      void runs.then(then);
+      if (then) void runs.then(then);
       return null;
     }
     at = across(runs, at);

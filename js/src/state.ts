@@ -50,8 +50,8 @@ export interface Shell {
   /** Lights the lines that belong to source lines softly. */
   soften(lines: readonly number[] | null): void;
   pin(line: number, adding: boolean, from: "source" | "code" | "other"): void;
-  /** Says in the foot why a line of a stage, usually the shown one, is there. */
-  explain(line: number, stage?: Stage): void;
+  /** Says in the foot why a line of a stage, usually the shown one, is there. inPassing: begins no long comparison for it. */
+  explain(line: number, stage?: Stage, inPassing?: boolean): void;
   copy(text: string, what: string): void;
   goToStage(distance: number): void;
 }

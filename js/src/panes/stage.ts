@@ -126,7 +126,7 @@ export function codeListeners(shell: Shell, pane: { lineAt(row: number): number 
   return {
     hover: (row) => {
       const line = over(row);
-      if (line !== null) shell.explain(line);
+      if (line !== null) shell.explain(line, shell.state.stage, true);
     },
     cursor: (row) => {
       const line = over(row);
