@@ -100,6 +100,24 @@ def k(a: T.Tensor((4, 128), "float32"), o: T.Tensor((4,), "float32")):
     assert "tl_nan_max(" in program.kernel_source and "FMNMX.NAN" in program.sass
 
 
+def test_a_divisor_that_many_numbers_share_has_one_reciprocal(program_of) -> None:
+    shared = """
+@T.prim_func
+def k(a: T.Tensor((4, 1024), "float32"), o: T.Tensor((4, 1024), "float32")):
+    with T.Kernel(4, threads=128) as b:
+        f, s = T.alloc_fragment((1, 1024), "float32"), T.alloc_fragment((1,), "float32")
+        T.copy(a[b, 0], f)
+        T.reduce_sum(f, s, dim=1)
+        for i, j in T.Parallel(1, 1024):
+            f[i, j] = f[i, j] / {divisor}
+        T.copy(f, o[b, 0])
+"""
+    program = program_of(shared.format(divisor="s[i]"))
+    assert "tl_divide(" in program.kernel_source and program.sass.count("CALL") <= 1
+    for divisor in ("f[i, j]", "3.0", "T.cast(j, 'float32')"):
+        assert "tl_divide(" not in program_of(shared.format(divisor=divisor)).kernel_source
+
+
 @pytest.mark.parametrize("value", [-(2**31), 2**31 - 1])
 def test_the_smallest_integer_stays_an_int(program_of, value: int) -> None:
     source = program_of(cell(f"o[i] = a[i] ^ ({value})", tensor("a", "int32"), tensor("o", "int32"))).kernel_source

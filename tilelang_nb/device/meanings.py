@@ -16,7 +16,7 @@ from tvm import tirx as tir
 from tvm.ir import StringImm
 from tvm.ir.prim import expr as pe
 
-from tilelang_nb.lowering.rewrite import constant, dtype_of, has, map_children
+from tilelang_nb.lowering.rewrite import constant, dtype_of, has, map_children, variables, with_body
 from tilelang_nb.lowering.spans import source_span
 from tilelang_nb.source import catalogue as say
 from tilelang_nb.source.diagnostic import Refusal
@@ -80,6 +80,7 @@ def spell_out(function: Any, report: ReportWriter, arch: str) -> Any:
     if number(arch) < max(BARRIERS.values()):
         function = function.with_body(_older_barriers(function.body, arch))
     body = report.rewrite(function.body) if has(function.body, tir.Evaluate) else function.body
+    body = _shared_divisors(body, frozenset())
     body = tvm_ffi.structural_map(
         body,
         [
@@ -93,6 +94,24 @@ def spell_out(function: Any, report: ReportWriter, arch: str) -> Any:
         ],
     )
     return function if body.same_as(function.body) else function.with_body(body)
+
+
+def _shared_divisors(node: Any, lanes: frozenset[Any]) -> Any:
+    """Divisions in unrolled loops by what does not change with the loop."""
+    if isinstance(node, tir.For):
+        unrolled = tir.ForKind(node.kind) in (tir.ForKind.UNROLLED, tir.ForKind.VECTORIZED)
+        return with_body(node, _shared_divisors(node.body, lanes | {node.loop_var} if unrolled else lanes))
+    if not isinstance(node, tir.BufferStore | tir.Bind):
+        return map_children(node, lambda child: _shared_divisors(child, lanes))
+    if not lanes:
+        return node
+
+    def division(expr: Any) -> Any:
+        changing = lanes & variables(expr.a)
+        shared = changing and not changing & variables(expr.b) and not isinstance(expr.b, tir.FloatImm)
+        return _call_of("tl_divide", "float32", expr.a, expr.b) if shared and dtype_of(expr) == "float32" else expr
+
+    return tvm_ffi.structural_map(node, (pe.Div, division))
 
 
 def _older_barriers(node: Any, arch: str) -> Any:

@@ -25,6 +25,7 @@ from tvm import tirx as tir
 from tilelang_nb.lowering.context import Snapshot
 from tilelang_nb.lowering.index_arithmetic import fold_indices
 
+from .load_ahead import load_ahead
 from .vector_accesses import stage_vectors
 
 KERNEL_SUFFIX = "_kernel"  # what SplitHostDevice adds to the name of a launch
@@ -93,6 +94,11 @@ tx = tir.transform
 def passes_to_split(places: Any) -> tuple[Pass, ...]:
     """From thread programs to host and device functions.  places: puts places back that passes drop."""
     return (
+        Pass(
+            "load-ahead",
+            (_functions("load_ahead", load_ahead),),
+            "loops still have their turns, and private arrays one index each",
+        ),
         Pass("flatten-buffers", (tx.FlattenBuffer(),), "memory is addressed by one index from here on"),
         Pass(
             "narrow-indices",

@@ -19,11 +19,11 @@ __device__ __forceinline__ long long tl_to_int64(double x) { return (long long)_
 
 //: tl_to_uint8
 __device__ __forceinline__ unsigned char tl_to_uint8(float x) { return (unsigned char)min(max(__float2uint_rz(x), 0u), 255u); }
-__device__ __forceinline__ unsigned char tl_to_uint8(double x) { return (unsigned char)min(max(__double2uint_rz(x), 0u), 255u); }
+__device__ __forceinline__ unsigned char tl_to_uint8(double x) { return (unsigned char)(x == x ? min(max(__double2uint_rz(x), 0u), 255u) : 128u); }
 
 //: tl_to_uint16
 __device__ __forceinline__ unsigned short tl_to_uint16(float x) { return (unsigned short)min(max(__float2uint_rz(x), 0u), 65535u); }
-__device__ __forceinline__ unsigned short tl_to_uint16(double x) { return (unsigned short)min(max(__double2uint_rz(x), 0u), 65535u); }
+__device__ __forceinline__ unsigned short tl_to_uint16(double x) { return (unsigned short)(x == x ? min(max(__double2uint_rz(x), 0u), 65535u) : 32768u); }
 
 //: tl_to_uint32
 __device__ __forceinline__ unsigned tl_to_uint32(float x) { return (unsigned)__float2uint_rz(x); }
@@ -198,6 +198,18 @@ __device__ __forceinline__ half tl_min(half x, half y) { return __hmin(x, y); }
 
 //: tl_min of nv_bfloat16
 __device__ __forceinline__ nv_bfloat16 tl_min(nv_bfloat16 x, nv_bfloat16 y) { return __hmin(x, y); }
+
+//: tl_divide
+// x / y for a divisor that many numbers share: its reciprocal is computed once, and no number takes a branch.  Rounded
+// once as x / y is, but for quotients and numbers below 2 ** -100, where the last place may differ.
+__device__ __forceinline__ float tl_divide(float x, float y) {
+  float scale = fabsf(y) < 0x1p-60f ? 0x1p32f : fabsf(y) > 0x1p60f ? 0x1p-32f : 1.0f;
+  float divisor = y * scale, r = __frcp_rn(divisor), dividend = x * scale, q = dividend * r;
+  float z = fmaf(fmaf(-divisor, q, dividend), r, q);
+  z = fmaf(fmaf(-divisor, z, dividend), r, z);
+  bool exact = fabsf(dividend) >= 0x1p-100f && (__float_as_uint(q) << 1) - 0x1b000000u < 0xe1000000u;
+  return exact ? z : q;  // q is right for zeros, infinities and NaN
+}
 
 //: tl_abs
 __device__ __forceinline__ float tl_abs(float x) { return fabsf(x); }

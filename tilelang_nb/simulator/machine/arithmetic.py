@@ -128,7 +128,7 @@ def saturating_cast(x: Array, dtype: Any) -> Array:
 def math_round(x: Array) -> Array:
     """Half away from zero."""
     whole = np.trunc(x)
-    return whole + np.where(np.abs(x - whole) >= 0.5, np.sign(x), 0).astype(x.dtype)
+    return np.copysign(whole + np.where(np.abs(x - whole) >= 0.5, np.sign(x), 0).astype(x.dtype), x)
 
 
 def _through_float64(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
