@@ -190,3 +190,19 @@ def test_a_type_of_numpy_converts_a_device_value(name: str) -> None:
 
 def test_methods_with_an_edit_are_among_those_that_are_known() -> None:
     assert set(CALLS) <= set(OF_ARRAYS)
+
+
+@pytest.mark.parametrize("test", ["B == 0", "B != n", "0 == B", "A == B", "B[0:4] == 1.0", "B == np.ones(8)"])
+def test_a_buffer_is_not_compared_by_elements(test: str) -> None:
+    """Python would compare the objects, NumPy the elements: neither is what the text seems to say."""
+    ((code, message, _),) = said(f"if {test}:\n    B[0] = 1.0")
+    assert code == "TL201" and "is used as a number" in message
+
+
+def test_a_buffer_is_still_an_object_while_building() -> None:
+    body = "if B in [A, B] and B is not A and B != None:\n    B[0] = 1.0\nnames = {A: 1, B: 2}\nB[1] = names[B]\n"
+    body += "B[2] = [A, B].index(B)\nif (A, n) == (A, n) or A != 'x':\n    B[3] = 1.0"
+    made = tilelang_nb.compile_cell(cell(body), target="sim")
+    b = np.zeros(8, np.float32)
+    made.kernels["k"](np.zeros((8, 4), np.float32), b, 1)
+    assert b[:4].tolist() == [1, 2, 1, 1]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from ..source.syntax_tree import places
+from ..source.syntax_tree import KERNEL_TEXT, places
 from ..source.text import Span, Text
 
-MARK = "<kernel>"  # co_filename of compiled expressions
+MARK = KERNEL_TEXT  # co_filename of compiled expressions
 
 
 def line_span(text: Text, line: int) -> Span | None:

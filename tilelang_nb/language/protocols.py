@@ -17,6 +17,7 @@ import numpy as np
 
 from ..source import catalogue as say
 from ..source.diagnostic import Message, Refusal
+from ..source.syntax_tree import KERNEL_TEXT
 from .array_functions import ScalarOfArrays, WholeArray, of_scalar
 
 _PACKAGE = str(Path(__file__).resolve().parents[1]) + os.sep
@@ -146,9 +147,28 @@ class KnownAtLaunch(ScalarOfArrays):
 class IndexedOnly(WholeArray):
     """A base for tiles: a kernel computes with elements, so arithmetic on the whole lacks its indices."""
 
+    __hash__ = object.__hash__
+
+    def __eq__(self, other: Any) -> bool:
+        """Identity; refused where a kernel's text compares it with something that has elements or is a number."""
+        if self is not other and _compares_in_kernel(sys._getframe(1), other):
+            raise Refusal(self.lacks_indices())
+        return self is other
+
+    def __ne__(self, other: Any) -> bool:
+        if self is not other and _compares_in_kernel(sys._getframe(1), other):
+            raise Refusal(self.lacks_indices())
+        return self is not other
+
 
 for _name in (*_ARITHMETIC, *(f"r{_name}" for _name in _ARITHMETIC), "neg", "pos", "abs", "lt", "le", "gt", "ge"):
     setattr(IndexedOnly, f"__{_name}__", refuse(lambda self: self.lacks_indices()))
+
+
+def _compares_in_kernel(frame: FrameType, other: Any) -> bool:
+    """Whether the text of a kernel says `==` or `!=` here, and not `in`, about what could be compared by elements."""
+    written = frame.f_code.co_filename == KERNEL_TEXT and _instruction(frame) == "COMPARE_OP"
+    return written and not (other is None or isinstance(other, (str, bytes, type)))
 
 
 def _instruction(frame: FrameType) -> str:

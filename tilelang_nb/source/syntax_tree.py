@@ -10,6 +10,8 @@ from functools import lru_cache
 
 from .text import Span, Text
 
+KERNEL_TEXT = "<kernel>"  # what the code of expressions in a kernel's text calls its file
+
 
 def parse(text: Text) -> ast.Module:
     """The tree of a text, with the lines that the user sees; raises what `ast.parse` raises."""
