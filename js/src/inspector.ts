@@ -34,6 +34,13 @@ const PATIENCE = 60_000; // ms until a request counts as unheard
 const SUFFIX: Record<string, string> = { python: "py", tir: "tir", cuda: "cu", ptx: "ptx", sass: "sass" };
 const TITLES: Record<View, string> = { stage: "Stage", diff: "Diff", unroll: "Unroll", problems: "Problems", run: "Run" };
 
+/** Scroll positions of the panes, and the stage that the code was of. */
+interface Places {
+  readonly source: number;
+  readonly code: number;
+  readonly stage: string;
+}
+
 let serial = 0;
 
 export class Inspector implements Shell {
@@ -61,6 +68,7 @@ export class Inspector implements Shell {
   private split: number | null = null;
   private searching = 0;
   private waiting = 0;
+  private explained = "";
   private readonly unwatch: () => void;
   private readonly steps = new Steps(this, () => this.codePane);
 
@@ -93,14 +101,25 @@ export class Inspector implements Shell {
     });
   }
 
-  /** Draws all of it for the first time; the root must be in the page. */
-  start(): void {
+  /** Draws all of it for the first time; the root must be in the page. places: what was in sight before, of the same run. */
+  start(places: Places | null): void {
     applyTheme(this.root);
     this.draw();
+    if (this.state.asked !== null) this.wait(this.state.asked);
+    this.root.setAttribute("data-ready", "true");
+    if (places) {
+      this.source.code.scrollTo(places.source);
+      if (places.stage === this.state.stage.name) this.codePane?.code.scrollTo(places.code);
+      return;
+    }
     const { place } = this.trace.problems[this.state.problem] ?? {};
     if (this.state.view === "problems" && place) this.source.revealProblem(this.state.problem);
     else this.source.reveal(this.state.kernel.wire.line ?? this.state.kernel.wire.span?.[0] ?? this.trace.first);
-    this.root.setAttribute("data-ready", "true");
+  }
+
+  /** What is in sight. */
+  places(): Places {
+    return { source: this.source.code.top, code: this.codePane?.code.top ?? 0, stage: this.state.stage.name };
   }
 
   /** Says what came of something that was asked for. */
@@ -116,8 +135,12 @@ export class Inspector implements Shell {
     this.set({ asked: stage.name });
     this.say(`${stage.name} is being compiled`);
     this.tell(bold(stage.name), " is being compiled …");
-    this.waiting = setTimeout(() => this.note(`no answer about ${stage.name}: is the kernel running?`), PATIENCE) as unknown as number;
+    this.wait(stage.name);
     this.options.requestStage!(this.state.kernel.name, stage.name);
+  }
+
+  private wait(name: string): void {
+    this.waiting = setTimeout(() => this.note(`no answer about ${name}: is the kernel running?`), PATIENCE) as unknown as number;
   }
 
   close(): void {
@@ -133,8 +156,6 @@ export class Inspector implements Shell {
   set(patch: Partial<State>): void {
     this.guarded(() => {
       this.state = { ...this.state, ...patch };
-      const { state } = this;
-      if (state.view === "diff" && patch.view === undefined && patch.stage && !patch.stage.listing) this.state = { ...state, view: "stage" };
       keepingFocus(this.root, () => this.draw(), () => this.codePane?.code.scroller ?? this.root);
       if (patch.problem !== undefined || (patch.view === "problems" && this.trace.problems.length)) this.source.revealProblem(this.state.problem);
     });
@@ -172,11 +193,13 @@ export class Inspector implements Shell {
     const { kernel } = this.state;
     const { listing } = stage;
     if (!listing || !listing.rows[line - 1]?.trim()) return;
+    const key = `${stage.name} ${line}`;
+    this.explained = key;
     const origin = listing.origin(line);
     const found = origin
       ? [bold(`from line ${origin.lines[0]}`), " ", h("code", null, lineText(this.trace, origin.lines[0]).trim().slice(0, 60)), this.further(origin.lines, origin.kinds)]
       : [bold("no source line"), listing.gap(line) !== null && `: ${listing.gap(line)}`];
-    const lived = stage.name === "source" ? null : life(this.differ, kernel.stages, stage, line, inPassing ? null : () => this.explain(line, stage));
+    const lived = stage.name === "source" ? null : life(this.differ, kernel.stages, stage, line, inPassing ? null : () => this.explained === key && this.explain(line, stage));
     this.tell(found, lived && [" · made by ", bold(lived.madeBy), lived.removedBy && [", removed by ", bold(lived.removedBy)]]);
   }
 

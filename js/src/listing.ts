@@ -121,13 +121,6 @@ export class Listing {
     return this.links.bySource.get(source) ?? [];
   }
 
-  /** How a line relates to a source line; null where it does not. */
-  relation(line: number, source: number): Stretch["kind"] | null {
-    const origin = this.origin(line);
-    const at = origin ? origin.lines.indexOf(source) : -1;
-    return at < 0 ? null : at === 0 ? "origin" : (origin!.kinds[at - 1] ?? "statement");
-  }
-
   /** How many lines a source line makes here. */
   weight(source: number): number {
     let sum = 0;

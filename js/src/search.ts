@@ -29,10 +29,6 @@ export class Search {
     return hits;
   }
 
-  isKnown(listing: Listing): boolean {
-    return !this.pattern || this.found.has(listing);
-  }
-
   marks(line: string): Mark[] {
     if (!this.pattern) return [];
     return [...line.matchAll(this.pattern)].map((match) => ({ start: match.index, end: match.index + match[0].length, class: "hit" }));

@@ -31,11 +31,13 @@ export function mount(element: HTMLElement, trace: unknown, options: Options = {
     try {
       const read = opened(data);
       const ident = read.wire.ident ?? null;
-      const made = new Inspector(read, options, before?.state ?? null, before !== null && ident !== null && ident === before.trace.wire.ident);
+      const isSameRun = before !== null && ident !== null && ident === before.trace.wire.ident;
+      const places = isSameRun ? before.places() : null;
+      const made = new Inspector(read, options, before?.state ?? null, isSameRun);
       before?.close();
       inspector = made;
       element.replaceChildren(made.root);
-      made.start();
+      made.start(places);
       if (focus !== null) (made.root.querySelector<HTMLElement>(`[data-k="${CSS.escape(focus)}"]`) ?? made.root).focus({ preventScroll: true });
     } catch (fault) {
       inspector?.close();

@@ -19,9 +19,6 @@ describe("links of a listing", () => {
   test("a line knows its source lines and what they are", () => {
     expect(listing.origin(2)).toEqual({ lines: [8, 7, 3], kinds: ["call", "definition"] });
     expect(listing.origin(4)).toBeNull();
-    expect(listing.relation(2, 8)).toBe("origin");
-    expect(listing.relation(2, 3)).toBe("definition");
-    expect(listing.relation(2, 99)).toBeNull();
   });
   test("a source line knows its lines", () => {
     expect(listing.stretches(7)).toEqual([

@@ -15,7 +15,7 @@ type Row = { readonly line: number } | { readonly problem: Problem; readonly ind
 export class SourcePane implements Pane {
   readonly element: HTMLElement;
   private readonly head = div("head");
-  private readonly code: CodeView;
+  readonly code: CodeView;
   private readonly carries: Carries;
   private readonly rows: readonly Row[];
   private readonly rowOfLine = new Map<number, number>();

@@ -1,7 +1,7 @@
 // The stages in their order, one chip each: what it did to the text, how long it took, how often pinned lines and hits occur in it.
 
 import { ACROSS, button, div, fill, h, roving, span, type Kid } from "../dom";
-import { inTimeline, LAST_RUN, type Pane, type Shell } from "../state";
+import { inTimeline, type Pane, type Shell } from "../state";
 import { brief, grouped, milliseconds, plural } from "../text";
 import type { Stage } from "../trace";
 import { baseOf } from "./diff_base";
@@ -121,7 +121,7 @@ export class Timeline implements Pane {
       return;
     }
     if (isBase) this.shell.set({ base: stage.name, view: "diff" });
-    else this.shell.set({ stage, base: state.base === LAST_RUN ? LAST_RUN : state.base, view: state.view === "problems" || state.view === "run" ? "stage" : state.view });
+    else this.shell.set({ stage, view: state.view === "problems" || state.view === "run" ? "stage" : state.view });
   }
 
   private group(group: string, stages: Stage[]): Kid {
