@@ -5,7 +5,7 @@ import type { Pane, Shell } from "../state";
 import { bytes, grouped, percent } from "../text";
 import type { WireArena, WireFact } from "../wire";
 
-const LAUNCH = new Set(["launch", "time", "rate", "traffic", "check", "compiled in", "grid", "block", "threads"]);
+const LAUNCH = new Set(["launch", "time", "rate", "traffic", "roofline", "baseline", "check", "compiled in"]);
 
 export class RunPane implements Pane {
   readonly element: HTMLElement;
@@ -20,10 +20,11 @@ export class RunPane implements Pane {
     const { wire } = state.kernel;
     const { run } = trace.wire;
     const facts = wire.facts ?? [];
-    const simulated = facts.filter((fact) => fact.origin === "simulator");
+    const isLaunch = (fact: WireFact): boolean => LAUNCH.has(fact.name) || fact.name.startsWith("launch ");
+    const simulated = facts.filter((fact) => fact.origin === "simulator" && !isLaunch(fact));
     const counters = [...(wire.counters ?? []), ...simulated];
-    const launch = facts.filter((fact) => fact.origin !== "simulator" && (LAUNCH.has(fact.name) || fact.name.startsWith("launch ")));
-    const resources = facts.filter((fact) => fact.origin !== "simulator" && !launch.includes(fact));
+    const launch = facts.filter((fact) => isLaunch(fact) && !run?.facts?.some((one) => one.name === fact.name));
+    const resources = facts.filter((fact) => !isLaunch(fact) && !simulated.includes(fact));
     const findings = trace.problems.filter((problem) => problem.foundIn === state.kernel.name);
     const launches = run?.launches?.find((one) => one.kernel === state.kernel.name)?.count;
     const launchRows = [

@@ -6,9 +6,9 @@ import type { Pane, Shell } from "../state";
 import { milliseconds, plural } from "../text";
 import type { WireFact } from "../wire";
 
-// short words for the bar, most telling first; everything stands in Run
-const WORDS: Record<string, string> = { registers: "registers", spills: "spills", "shared memory": "shared", shared: "shared", occupancy: "occupancy" };
-const ALONE = new Set(["time", "rate", "check", "launch"]);
+// what the bar says, most telling first, and the words beside a value that does not speak for itself; everything stands in Run
+const MEASURED: Record<string, string> = { time: "", rate: "", check: "", roofline: "of the roofline", baseline: "against the baseline" };
+const USED: Record<string, string> = { launch: "", registers: "registers", spills: "spills", "shared memory": "shared", occupancy: "occupancy" };
 
 export class Verdict implements Pane {
   readonly element = h("div", { class: "verdict", "data-tnb": "verdict" });
@@ -78,30 +78,35 @@ export class Verdict implements Pane {
   }
 
   private facts(): Kid {
-    const { trace, state } = this.shell;
-    const kernel = state.kernel.wire;
-    const shown: Kid[] = [];
-    for (const fact of trace.wire.run?.facts ?? []) if (fact.origin !== "none") shown.push(this.fact(fact));
-    shown.push(this.comparison());
+    const { trace } = this.shell;
+    const known = this.known();
+    const named = (words: Record<string, string>): Kid =>
+      Object.entries(words).map(([name, word]) => {
+        const fact = known.get(name);
+        return fact && this.fact(fact, word);
+      });
+    const shown: Kid[] = [named(MEASURED), this.comparison()];
     const findings = trace.problems.filter((problem) => problem.foundIn).length;
     if (findings)
       shown.push(
         button("findings", [span("amber", "▲"), span("value", plural(findings, "finding"))], () => this.shell.set({ view: "problems" }), { class: "fact" }),
       );
-    const known = new Map((kernel.facts ?? []).map((fact) => [fact.name, fact]));
-    for (const name of ["launch", ...Object.keys(WORDS)]) {
-      const fact = known.get(name);
-      if (fact && fact.origin !== "none") shown.push(this.fact(fact));
-    }
-    return shown;
+    return [shown, named(USED)];
   }
 
-  private fact(fact: WireFact): Kid {
+  /** The facts of the shown kernel by name; a simulated launch has no time. */
+  private known(): Map<string, WireFact> {
+    const { trace, state } = this.shell;
+    const all = [...(trace.wire.run?.facts ?? []), ...(state.kernel.wire.facts ?? [])];
+    return new Map(all.filter((fact) => fact.origin !== "none" && !(fact.name === "time" && fact.origin === "simulator")).map((fact) => [fact.name, fact]));
+  }
+
+  private fact(fact: WireFact, word: string): Kid {
     const title = `${fact.name}: ${fact.value}${fact.unit ? ` ${fact.unit}` : ""}${fact.detail ? `\n${fact.detail}` : ""}${fact.origin ? `\nfrom: ${fact.origin}` : ""}`;
-    const word = ALONE.has(fact.name) ? null : (WORDS[fact.name] ?? fact.name);
+    const isMeasure = fact.unit === "ms" || fact.unit?.endsWith("/s");
     return button(
       `fact-${fact.name}`,
-      [fact.ok === true && span("good", "✓"), fact.ok === false && span("bad", "✕"), span("value", fact.value), word && span("dim", word)],
+      [fact.ok === true && span("good", "✓"), fact.ok === false && span("bad", "✕"), span("value", isMeasure ? `${fact.value} ${fact.unit}` : fact.value), word && span("dim", word)],
       () => this.shell.set({ view: "run" }),
       { class: "fact", title },
     );
@@ -115,7 +120,7 @@ export class Verdict implements Pane {
     const run = previous.execution === null || previous.execution === undefined ? "the last run" : `[${previous.execution}]`;
     const open = (): void => this.shell.set({ view: "diff", base: "last" });
     const then = parseFloat(previous.kernels?.[state.kernel.name]?.facts?.time ?? "");
-    const now = parseFloat(trace.wire.run?.facts?.find((fact) => fact.name === "time")?.value ?? "");
+    const now = parseFloat(this.known().get("time")?.value ?? "");
     if (!(then > 0) || !(now > 0)) return button("previous", [span("dim", "compare with"), span("value", run)], open, { class: "fact", title: "what this run changed in every stage" });
     const change = Math.round((now / then - 1) * 100);
     return button("previous", [span(`value ${change <= 0 ? "good" : "amber"}`, `${change > 0 ? "+" : "−"}${Math.abs(change)} %`), span("dim", `time against ${run}`)], open, {
