@@ -123,5 +123,5 @@ def test_a_refused_cell_is_reported_in_all_forms():
 
 def test_a_kernel_is_written_to_a_page(kernel, tmp_path):
     path = tmp_path / "blur.html"
-    kernel.to_html(path)
+    assert kernel.to_html(path) == path  # shown under a cell it is a line, not the page
     assert path.read_text(encoding="utf-8").startswith("<!doctype html>")

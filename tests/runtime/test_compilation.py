@@ -186,3 +186,9 @@ def test_kernels_can_be_launched_from_several_threads() -> None:
     for thread in threads:
         thread.join()
     assert [array.tolist() for array in arrays] == [[n * 3 + 2] * 8 for n in range(8)]
+
+
+def test_a_cell_may_be_handed_over_with_its_magic_line() -> None:
+    made = tilelang_nb.compile_cell("%%tilelang --target sim\nx = y\n", {})
+    (found,) = made.diagnostics
+    assert (found.code, found.span.line) == ("TL144", 2)

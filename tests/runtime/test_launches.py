@@ -190,3 +190,26 @@ def k(a: T.Tensor((4,), "int8"), b: T.Tensor((4,), "uint32"), out: T.Tensor((4,)
     out = np.zeros(4, np.int64)
     tilelang_nb.compile_cell(text).kernels["k"](a, b, out)
     assert out.tolist() == [int(x) + int(y) for x, y in zip(a, b)]
+
+
+ONE = """
+@T.prim_func
+def fill(n: T.int32, B: T.Tensor((16, 2), "float32")):
+    with T.Kernel(1, threads=32):
+        B[0, 0] = n
+"""
+
+
+def test_a_launch_configuration_in_brackets_is_refused_with_the_call() -> None:
+    kernel = tilelang_nb.compile_cell(ONE, {}).namespace["fill"]
+    with pytest.raises(tilelang_nb.LaunchError) as raised:
+        kernel[4, 256](1, 2)
+    found = raised.value.diagnostic
+    assert (found.code, found.help) == ("TL301", "blocks and threads stand in `T.Kernel`: call `fill(n, B)`")
+
+
+def test_a_tensor_to_write_that_is_missing_is_shown_how_to_make() -> None:
+    kernel = tilelang_nb.compile_cell(ONE, {}).namespace["fill"]
+    with pytest.raises(tilelang_nb.LaunchError) as raised:
+        kernel(1)
+    assert '`B = np.empty((16, 2), "float32")`' in raised.value.diagnostic.help

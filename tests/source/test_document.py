@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tilelang_nb.source.document import Document, NotReadable, PlainCell, Unit
+from tilelang_nb.source.document import Document, NotReadable, PlainCell, Unit, without_magic
 
 NOTEBOOK = """{
  "nbformat": 4, "metadata": {"source": ["no"], "é": 1e3},
@@ -78,3 +78,19 @@ def test_what_is_no_text_is_said(tmp_path: Path) -> None:
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(NotReadable):
         Document.read(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("%%tilelang\nx = 1\n", "\nx = 1\n"),
+        ("%%tilelang --target sim\r\nx = 1", "\r\nx = 1"),
+        ("\n# first\n%%tilelang\nx", "\n# first\n\nx"),
+        ("%%tilelang", ""),
+        ("x = 1\n%%tilelang\n", "x = 1\n%%tilelang\n"),
+        ("%%tilelangs\n", "%%tilelangs\n"),
+        ("x = 1\n", "x = 1\n"),
+    ],
+)
+def test_the_magic_line_of_a_cell_is_left_blank(text: str, expected: str) -> None:
+    assert without_magic(text) == expected

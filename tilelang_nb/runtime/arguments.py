@@ -63,7 +63,7 @@ def bind(
     not pass.  read: makes an array of an argument, of NumPy or a `DeviceArray`; NoHostArray where it is none.
     """
     taken = [parameter for index, parameter in enumerate(parameters) if index not in outputs]
-    given = _assign(taken, args, kwargs, [parameters[index].name for index in outputs])
+    given = _assign(taken, written, args, kwargs, [parameters[index].name for index in outputs])
     symbols = Symbols()
     arrays: dict[str, Any] = {}
     values: dict[str, Any] = {}
@@ -107,7 +107,9 @@ def expected_of(parameter: Any) -> str:
     return f"{with_article(parameter.dtype)} tensor of shape {Symbols().written(parameter.shape)}"
 
 
-def _assign(taken: list[Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], returned: list[str]) -> dict[str, Any]:
+def _assign(
+    taken: list[Any], written: frozenset[str], args: tuple[Any, ...], kwargs: Mapping[str, Any], returned: list[str]
+) -> dict[str, Any]:
     """Arguments by parameter name, by the rules of a Python call."""
     names = [parameter.name for parameter in taken]
     takes = f"the kernel takes {', '.join(names) or 'no arguments'}"
@@ -127,7 +129,11 @@ def _assign(taken: list[Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], 
         if parameter.name not in given and parameter.default is not None:
             given[parameter.name] = parameter.default
         if parameter.name not in given:
-            raise _mismatch(parameter.name, expected_of(parameter), "nothing", takes)
+            remedy = takes
+            if parameter.name in written and all(isinstance(extent, int) for extent in parameter.shape):
+                memory = f'{parameter.name} = np.empty({Symbols().written(parameter.shape)}, "{parameter.dtype}")'
+                remedy = f"the kernel writes it, so pass an array to write into: `{memory}`"
+            raise _mismatch(parameter.name, expected_of(parameter), "nothing", remedy)
     return given
 
 

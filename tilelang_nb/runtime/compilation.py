@@ -7,12 +7,15 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any
+from os import PathLike
+from pathlib import Path
+from typing import Any, overload
 
 from ..frontend.limits import VARIABLE, limits_of
 from ..frontend.session import Session
 from ..source.cures import with_fixes
 from ..source.diagnostic import Diagnostic, Refusal
+from ..source.document import without_magic
 from ..source.text import Text
 from . import views
 from .errors import CompileError
@@ -47,11 +50,18 @@ class Compilation:
         """The report as text."""
         return views.view("text")(self)
 
-    def to_html(self, path: Any = None) -> str:
-        """The report as static HTML; with a path, also written there as a page with the whole view in it."""
-        if path is not None:
-            views.written(self, path)
-        return views.view("html")(self)
+    @overload
+    def to_html(self, path: None = None) -> str: ...
+
+    @overload
+    def to_html(self, path: str | PathLike[str]) -> Path: ...
+
+    def to_html(self, path: Any = None) -> str | Path:
+        """The report as static HTML.
+
+        With a path: the whole view is written there as a page of its own, and the path is returned.
+        """
+        return views.view("html")(self) if path is None else views.written(self, path)
 
     def to_json(self) -> str:
         """The report as JSON, version 1."""
@@ -127,12 +137,13 @@ def compile_cell(
     """Run a cell: build its kernels and lower them for the target.  Never raises for a mistake in the cell.
 
     namespace: where the cell's names live; changed in place.  filename, first_line: what messages call the text and its
-    first line.  compiler, code_name: a stand-in for `compile` and the name of the code, for statements outside kernels.
+    first line; a `%%tilelang` line at its head is passed over.  compiler, code_name: a stand-in for `compile` and the
+    name of the code, for statements outside kernels.
     lower: False leaves out the lowering, and with it what only the lowering finds.
     limits: settings of what a build may take, such as {"items": 100_000}; those in the environment as
     `TILELANG_NB_LIMITS` hold where none is given here.
     """
-    cell = Text(text, filename, first_line)
+    cell = Text(without_magic(text), filename, first_line)
     names: dict[str, Any] = {} if namespace is None else namespace
     try:
         wanted = resolve(target, arch)

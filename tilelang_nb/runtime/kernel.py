@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any
+from os import PathLike
+from pathlib import Path
+from typing import Any, NoReturn, overload
 
 from ..source import catalogue as say
 from ..source.diagnostic import Diagnostic, Message, Refusal
@@ -181,6 +183,12 @@ class Kernel:
         binding.write_back()
         results = [as_callers_kind(result, (*args, *kwargs.values())) for result in made.values()]
         return (results[0] if len(results) == 1 else results) if results else None
+
+    def __getitem__(self, configuration: Any) -> NoReturn:
+        """LaunchError TL301: the launch configuration stands in the kernel."""
+        takes = ", ".join(parameter.name for parameter in self.parameters)
+        remedy = f"blocks and threads stand in `T.Kernel`: call `{self.name}({takes})`"
+        raise self._launch_error(say.NoLaunchConfiguration("", "", "", remedy))
 
     def _on_device(
         self, build: Build, args: tuple[Any, ...], kwargs: Mapping[str, Any], stream: Any
@@ -376,11 +384,18 @@ class Kernel:
         """The kernel's report as text."""
         return views.view("text")(self)
 
-    def to_html(self, path: Any = None) -> str:
-        """The kernel's report as static HTML; with a path, also written there as a page with the whole view in it."""
-        if path is not None:
-            views.written(self, path)
-        return views.view("html")(self)
+    @overload
+    def to_html(self, path: None = None) -> str: ...
+
+    @overload
+    def to_html(self, path: str | PathLike[str]) -> Path: ...
+
+    def to_html(self, path: Any = None) -> str | Path:
+        """The kernel's report as static HTML.
+
+        With a path: the whole view is written there as a page of its own, and the path is returned.
+        """
+        return views.view("html")(self) if path is None else views.written(self, path)
 
     # -- upstream's names
 

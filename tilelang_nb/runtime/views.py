@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from ..source.providers import provided as view
@@ -19,8 +20,8 @@ from ..source.providers import register
 __all__ = ["register", "view", "written"]
 
 
-def written(subject: Any, path: Any) -> None:
-    """Write the report of a Compilation or a Kernel to a file, as one HTML document."""
-    page = view("page")(subject)
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(page)
+def written(subject: Any, path: Any) -> Path:
+    """Write the report of a Compilation or a Kernel to a file, as one HTML document; the path of it."""
+    place = Path(path)
+    place.write_text(view("page")(subject), encoding="utf-8")
+    return place

@@ -25,6 +25,20 @@ class NotReadable(ValueError):
     """The file is no text, or no notebook."""
 
 
+def without_magic(text: str) -> str:
+    """The text of a cell, its `%%tilelang` line left blank: the other lines keep their numbers."""
+    if "%%tilelang" not in text:
+        return text
+    lines = text.splitlines(keepends=True)
+    for number, line in enumerate(lines):
+        if MAGIC.match(line):
+            lines[number] = line[len(line.rstrip("\r\n")) :]
+            return "".join(lines)
+        if line.strip() and not line.lstrip().startswith("#"):
+            break
+    return text
+
+
 @dataclass(frozen=True)
 class Unit:
     """A text to compile: a whole file, or one `%%tilelang` cell of a notebook with its number among all cells."""

@@ -9,6 +9,7 @@ from ..diagnostic import Message
 __all__ = [
     "ArgumentMismatch",
     "TooManyArguments",
+    "NoLaunchConfiguration",
     "TargetUnavailable",
     "SimulatedRace",
     "SimulatedOutOfBounds",
@@ -41,6 +42,14 @@ class TooManyArguments(ArgumentMismatch):
 
     text = "expected {expected}, given {given}"
     label = "takes fewer arguments"
+
+
+@dataclass(frozen=True)
+class NoLaunchConfiguration(ArgumentMismatch):
+    """`k[blocks, threads](...)`; argument: "", for it is none."""
+
+    text = "a kernel takes no launch configuration in brackets"
+    label = "is called like a function"
 
 
 @dataclass(frozen=True)
