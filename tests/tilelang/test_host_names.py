@@ -63,8 +63,17 @@ def test_out_idx_returns_the_tensor(names: dict[str, Any]) -> None:
 
 
 def test_a_function_that_returns_no_kernel_is_told_so(names: dict[str, Any]) -> None:
-    with pytest.raises(TypeError, match="wrong returns an int"):
+    with pytest.raises(tilelang_nb.CompileError) as raised:
         names["wrong"](3)
+    (found,) = raised.value.diagnostics
+    assert (found.code, found.help) == ("TL004", "define a `@T.prim_func` in it and return that")
+    assert "returns an int" in found.message
+
+
+def test_a_factory_that_forgot_its_return_is_shown_it() -> None:
+    text = "@jit\ndef make(n):\n    @T.prim_func\n    def k(A: T.Tensor((4,), 'int8')):\n        with T.Kernel(1):\n            A[0] = n\n\nmake(3)"
+    (found,) = tilelang_nb.compile_cell(text, {}).diagnostics
+    assert (found.code, found.span.line, found.help) == ("TL004", 2, "end it with `return k`")
 
 
 def test_par_compile_keeps_the_order(names: dict[str, Any]) -> None:

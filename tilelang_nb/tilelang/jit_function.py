@@ -7,15 +7,19 @@ since).  A function whose own body is the kernel is in `eager`.
 
 from __future__ import annotations
 
+import ast
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from ..frontend.definitions import definition_of
 from ..frontend.eager_syntax import is_eager
+from ..frontend.locate import header_span
 from ..runtime.errors import CompileError
 from ..runtime.kernel import Kernel
 from ..source import catalogue as say
+from ..source.diagnostic import Refusal
 from ..source.wording import of_type
 from .pass_config import options_of
 
@@ -25,7 +29,8 @@ OutIdx = int | list[int] | tuple[int, ...] | None
 class JitFunction:
     """A factory of kernels: calling it gives the kernel for these arguments, compiled.
 
-    func: the function.  signature: its parameters.  TypeError: the function returns something else than a kernel.
+    func: the function.  signature: its parameters.  A call raises CompileError, with TL004 where the function returns
+    something else than a kernel.
     """
 
     def __init__(
@@ -78,10 +83,7 @@ class JitFunction:
     def _make(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Kernel:
         made = self.func(*args, **kwargs)
         if not isinstance(made, Kernel):
-            given = "nothing" if made is None else of_type(made)
-            raise TypeError(
-                f"{self.func.__name__} returns {given}: a @jit function returns the T.prim_func that it defines"
-            )
+            raise _no_kernel(self.func, made)
         return made
 
     def key(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
@@ -100,6 +102,21 @@ class JitFunction:
 
     def __repr__(self) -> str:
         return f"<jit {self.func.__name__}{self.signature}>"
+
+
+def _no_kernel(func: Callable[..., Any], made: Any) -> CompileError:
+    """TL004 for a factory that returns no kernel, at its `def`."""
+    given = "nothing" if made is None else of_type(made)
+    problem = f"the `@jit` function `{func.__name__}` returns {given}, where a kernel is expected"
+    try:
+        definition = definition_of(func)
+    except Refusal:
+        remedy = "return the `T.prim_func` that it defines"
+        return CompileError((say.NoKernelReturned(problem=problem, remedy=remedy).at(None),))
+    inner = [node.name for node in definition.node.body if isinstance(node, ast.FunctionDef)]
+    remedy = f"end it with `return {inner[-1]}`" if inner else "define a `@T.prim_func` in it and return that"
+    span = header_span(definition.text, definition.node)
+    return CompileError((say.NoKernelReturned(problem=problem, remedy=remedy).at(span),), definition.text)
 
 
 def jit(

@@ -12,6 +12,7 @@ __all__ = [
     "UnknownOperation",
     "UnknownAttribute",
     "BadArgument",
+    "NoKernelReturned",
     "OutsideKernel",
     "SyntaxMistake",
 ]
@@ -88,6 +89,13 @@ class BadArgument(Message):
     remedy: str
     word: str = for_edits()
     near: str = for_edits()
+
+
+@dataclass(frozen=True)
+class NoKernelReturned(BadArgument):
+    """A `@jit` function that is to return a kernel returns something else."""
+
+    label = "returns no kernel"
 
 
 @dataclass(frozen=True)
