@@ -14,20 +14,98 @@ from .rewrite import branch, constant, dtype_of, sequence, size, statements, sub
 
 
 def hoisted(node: Any, body: Any, analyzer: Analyzer) -> Any:
-    """The loop `node` with its guarded body: VECTORIZED stores under conditions that no lane changes, else UNROLLED.
+    """The loop `node` with its guarded body: VECTORIZED stores under conditions that no lane changes.
 
-    The iterations are independent, so each store may have a loop of its own.
+    Where a group of lanes may lie over an edge, it is VECTORIZED if it does not, and UNROLLED with its conditions if it
+    does; under conditions of other kinds it is UNROLLED.  The iterations are independent, so each store may have a loop
+    of its own.
     """
     var, width = node.loop_var, size(node.extent)
     found = _conditional_stores(body, [])
     vectors = (
         [] if found is None else [_vector(node, conditions, store, width, analyzer) for conditions, store in found]
     )
-    if not vectors or any(vector is None for vector in vectors):
-        return tir.For(
-            var, node.min, node.extent, tir.ForKind.UNROLLED, body, annotations=_without_mark(node), span=node.span
+    one_by_one = tir.For(
+        var, node.min, node.extent, tir.ForKind.UNROLLED, body, annotations=_without_mark(node), span=node.span
+    )
+    split = _unless_over_an_edge(node, found or [], one_by_one, width, analyzer)
+    if split is not None:
+        return split
+    return sequence(vectors, node.span) if vectors and None not in vectors else one_by_one
+
+
+def _unless_over_an_edge(
+    node: Any, found: list[tuple[list[Any], Any]], otherwise: Any, width: int, analyzer: Analyzer
+) -> Any | None:
+    """Vectors where all lanes satisfy all conditions, else `otherwise`.
+
+    None where that cannot be told from one lane, and where lanes do not differ anyhow.
+    """
+    var = node.loop_var
+    needed: list[Any] = []
+    vectors: list[Any] = []
+    differing = False
+
+    def need(condition: Any, given: Any) -> None:
+        nonlocal differing
+        differing = differing or _of_first_lane(given, var, width, analyzer) is None
+        if not any(tvm_ffi.structural_equal(condition, known) for known in needed):
+            needed.append(condition)
+
+    def choice(call: Any) -> Any:
+        if not getattr(call.op, "name", "").endswith("if_then_else"):
+            return call
+        holds = _of_all_lanes(call.args[0], var, width, analyzer)
+        if holds is None:
+            return call
+        need(holds, call.args[0])
+        return call.args[1]
+
+    for conditions, store in found:
+        for condition in conditions:
+            holds = _of_all_lanes(condition, var, width, analyzer)
+            if holds is None:
+                return None
+            need(holds, condition)
+        value = tvm_ffi.structural_map(store.value, (tvm.ir.Call, choice))
+        vector = tir.BufferStore(store.buffer, value, list(store.indices), store.span)
+        lane = tir.Var(var.name, dtype_of(var))
+        kind, body = tir.ForKind.VECTORIZED, substitute(vector, {var: lane})
+        vectors.append(
+            tir.For(lane, node.min, node.extent, kind, body, annotations=_without_mark(node), span=node.span)
         )
-    return sequence(vectors, node.span)
+    if not differing:
+        return None
+    whole = needed[0]
+    for condition in needed[1:]:
+        whole = tir.And(whole, condition)
+    return branch(whole, sequence(vectors, node.span), otherwise, node.span)
+
+
+def _of_all_lanes(condition: Any, var: Any, width: int, analyzer: Analyzer) -> Any | None:
+    """What must hold for the condition to hold for all lanes, without the lane variable; None where that is not known.
+
+    A side of the comparison that grows with the lane by one is largest in the last lane and smallest in the first.
+    """
+    if var not in variables(condition):
+        return condition
+    kind = type(condition)
+    if kind is tir.And:
+        left = _of_all_lanes(condition.a, var, width, analyzer)
+        right = _of_all_lanes(condition.b, var, width, analyzer)
+        return None if left is None or right is None else tir.And(left, right)
+    if kind not in (tir.LT, tir.LE, tir.GT, tir.GE) or not dtype_of(condition.a).startswith("int"):
+        return None
+    sides = [condition.a, condition.b]
+    for position, side in enumerate(sides):
+        if var not in variables(side):
+            continue
+        first = substitute(side, {var: tir.const(0, dtype_of(var))})
+        if constant(analyzer.simplify(side - first - var)) != 0 or var in variables(sides[1 - position]):
+            return None
+        largest = (position == 0) == (kind in (tir.LT, tir.LE))
+        sides[position] = fold(first + (width - 1) if largest else first, analyzer)
+    return kind(*sides)
 
 
 def _without_mark(node: Any) -> dict[str, Any]:
