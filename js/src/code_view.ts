@@ -63,6 +63,8 @@ export class CodeView {
   private readonly watch: ResizeObserver | null;
   private hovered: number | null = null;
   private frame = 0;
+  private place: readonly [top: number, left: number] = [0, 0];
+  private isGone = false;
 
   constructor(
     key: string,
@@ -78,6 +80,8 @@ export class CodeView {
     this.scroller.addEventListener(
       "scroll",
       () => {
+        if (this.isGone) return;
+        this.place = [this.scroller.scrollTop, this.scroller.scrollLeft];
         this.on.scroll?.(this.top);
         this.frame ||= requestAnimationFrame(() => this.paint());
       },
@@ -87,7 +91,7 @@ export class CodeView {
     this.scroller.addEventListener("mouseleave", () => this.hover(null));
     this.scroller.addEventListener("click", (event) => this.click(event));
     this.scroller.addEventListener("keydown", (event) => this.key(event));
-    this.watch = typeof ResizeObserver === "undefined" ? null : new ResizeObserver(() => this.paint());
+    this.watch = typeof ResizeObserver === "undefined" ? null : new ResizeObserver(() => this.resized());
     this.watch?.observe(this.scroller);
   }
 
@@ -159,6 +163,19 @@ export class CodeView {
     const full = this.rows.count * ROW;
     const seen = this.scroller.clientHeight;
     return full <= TALLEST ? 1 : (full - seen) / (TALLEST - seen);
+  }
+
+  /** A notebook takes cells out of the page that are out of sight, and tabs take out panes: what was in sight comes back with them. */
+  private resized(): void {
+    if (!this.scroller.clientHeight) {
+      this.isGone = true;
+      return;
+    }
+    if (this.isGone) {
+      this.isGone = false;
+      [this.scroller.scrollTop, this.scroller.scrollLeft] = this.place;
+    }
+    this.paint();
   }
 
   private paint(): void {

@@ -149,6 +149,7 @@ export class Inspector implements Shell {
     this.differ.close();
     this.unwatch();
     this.source.close();
+    this.timeline.close();
     for (const pane of Object.values(this.panes)) pane.close?.();
     this.root.remove();
   }
@@ -292,8 +293,6 @@ export class Inspector implements Shell {
     this.area.className = `panes ${view}${view === "diff" && mode === "split" ? " solo" : ""}${this.split === null ? "" : " dragged"}`;
     const pane = this.panes[view];
     const isNew = this.drawn?.view !== view;
-    const before = this.drawn ? this.panes[this.drawn.view] : null;
-    if (isNew && before instanceof StagePane) before.remember();
     if (this.holder.firstChild !== pane.element) this.holder.replaceChildren(pane.element);
     this.source.draw();
     pane.draw();

@@ -25,7 +25,6 @@ export class StagePane implements CodePane {
   private readonly sub = div("sub");
   private readonly empty = div("empty");
   private shown: Stage | null = null;
-  private top = 0;
 
   constructor(private readonly shell: Shell) {
     this.code = new CodeView("code", "text of the stage", "code", codeListeners(shell, this));
@@ -65,16 +64,11 @@ export class StagePane implements CodePane {
   }
 
   restore(): void {
-    this.code.scrollTo(this.top);
     this.code.refresh();
   }
 
   soften(lines: readonly number[] | null): void {
     softenCode(this.shell, this, lines);
-  }
-
-  remember(): void {
-    this.top = this.code.top;
   }
 
   private change(stage: Stage): Kid {

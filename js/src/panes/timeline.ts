@@ -13,6 +13,7 @@ export class Timeline implements Pane {
   private readonly filter: HTMLInputElement;
   private readonly toggles = span("toggles");
   private brought = "";
+  private readonly watch: ResizeObserver | null;
 
   constructor(private readonly shell: Shell) {
     this.filter = h("input", {
@@ -26,10 +27,19 @@ export class Timeline implements Pane {
     this.tools.append(this.toggles, this.filter);
     this.element.append(this.rail, this.tools);
     this.rail.addEventListener("scroll", () => this.edges(), { passive: true });
+    this.watch = typeof ResizeObserver === "undefined" ? null : new ResizeObserver(() => {
+      this.bring();
+      this.edges();
+    });
+    this.watch?.observe(this.rail);
     roving(this.rail, ACROSS, (distance) => {
       shell.goToStage(distance);
       this.rail.querySelector<HTMLElement>('[aria-selected="true"]')?.focus();
     });
+  }
+
+  close(): void {
+    this.watch?.disconnect();
   }
 
   draw(): void {
