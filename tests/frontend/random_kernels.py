@@ -101,11 +101,51 @@ class RandomKernel:
             f"[v - {p} for v in (1, 4) if v > 1][0]",
             f"sum(v * w for v in ({p}, 2) for w in (1, {q})) % 27",
             *([f"({p} // {zero}) % 29", f"{p} % {zero}"] if self.random.random() < 0.3 else []),
+            *(self.python_expressions(p, q, r) if self.random.random() < 0.5 else []),
         )
+
+    def python_expressions(self, p: str, q: str, r: str) -> list[str]:
+        """What Python does while a kernel is built: calls, containers, late binding, names of an expression's own."""
+        own = self.pick(*self.names)
+        return [
+            f"(lambda v={p}: v - {q})()",
+            f"[g() for g in [lambda: {p}, lambda: {q} + 1]][{self.random.randrange(2)}]",
+            f"[g(1) for g in [lambda v, w=w: v * w + {p} for w in (2, 3)]][1] % 31",
+            f"next(v for v in ({p}, {q}) if True)",
+            f"{{**{{0: {p}}}, 1: {q}}}[{self.random.randrange(2)}]",
+            f"[*({p}, 2), {q}][{self.random.randrange(3)}]",
+            f"max([{p}, {q}, {r}], default=0)",
+            f"sum({own} * 2 for {own} in ({p}, 1)) % 23",
+            f"[{own} for {own} in ({p}, {q})][1]",
+            f"sum(v * w for v, w in zip(({p}, {q}), [{r}, 2])) % 29",
+            f"({p} if {q} else {r})",
+            f"(not {p}) + {q}",
+            f"({p} > {q}) * 3 + ({q} > {r})",
+            f"({p} == {q} == {r}) + 2",
+            f"-({p} % 7) ** 2 + {q}",
+            f"divmod({p} - 9, 4)[{self.random.randrange(2)}]",
+            f"pow({p} % 5, {self.random.randrange(4)})",
+            f"bool({p}) + round({q})",
+            f"len([{p}, {q}]) + {r}",
+            f"'abc'.index('b') + {p}",
+            f"all(v > {p} for v in (3, {q})) + {r}",
+            f"({p} if {q} > 1 else {r} if {p} < 2 else 4)",
+            f"abs(min({p}, -{q})) % 19",
+            f"({p} ^ {q} | {r}) & 15",
+            f"list(reversed([{p}, {q}]))[0]",
+            f"dict(v={p}, w={q})['w']",
+            f"(({p}, {q}), {r})[0][1]",
+            f"int(str(1{self.random.randrange(9)})) + {p}",
+        ]
 
     def condition(self) -> str:
         p, q, r = self.operand(), self.operand(), self.operand()
         return self.pick(
+            *(
+                [f"{p}", f"{p} - {q}", f"len([{p}]) > {self.random.randrange(3)}", f"all(v < {q} for v in ({p}, 3))"]
+                if self.random.random() < 0.3
+                else []
+            ),
             f"{p} > {q}",
             f"{p} == {q}",
             f"{p} < {q} < {r}",
@@ -126,8 +166,8 @@ class RandomKernel:
             self.statement(indent, depth)
 
     def statement(self, indent: int, depth: int) -> None:
-        simple = ["bind", "bind", "bind", "augment", "store", "pair", "leave", "walrus"]
-        nested = ["if", "if", "range", "tuple", "list", "while", "unroll", "enumerate", "match", "grid"]
+        simple = ["bind", "bind", "bind", "augment", "store", "pair", "leave", "walrus", "python"]
+        nested = ["if", "if", "range", "tuple", "list", "while", "unroll", "enumerate", "match", "grid", "forever"]
         kind = self.pick(*simple, *(nested if depth < 3 else []))
         if kind == "grid" and self.random.random() < 0.6:
             kind = "parallel"
@@ -156,6 +196,39 @@ class RandomKernel:
     def put_walrus(self, indent: int, depth: int) -> None:
         name = self.pick(*self.names)
         self.put(indent, f"out[{self.random.randrange(8)}] = ({name} := {self.expression()}) % 7")
+
+    def put_python(self, indent: int, depth: int) -> None:
+        """Bindings of Python's less common kinds."""
+        x, y, z = self.random.sample(self.names, 3)
+        p, q, r = self.operand(), self.operand(), self.operand()
+        box = self.fresh("box")
+        self.put(indent, self.pick(
+            f"{x}: T.int32 = {p}",
+            f"{x}, {y} = {y}, {x}",
+            f"{x}, ({y}, {z}) = {p}, ({q}, {r})",
+            f"{x}, *{box} = {p}, {q}, {r}; {y} = {box}[1]",
+            f"{box} = []; {box}.append({p}); {box}.append({q}); {x} = sum({box}) % 17",
+            f"{box} = {{0: {p}}}; {box}[1] = {q}; {x} = {box}[1]",
+            f"{box} = [{p}, 1]; {box}[0] += {q}; {x} = {box}[0] % 23",
+            f"{box} = lambda v: (v + {p}) % 29; {x} = {box}({q})",
+            f"{box} = (v + {p} for v in (1, 2)); {x} = sum({box}) % 31",
+            f"{x} = [({y} := v) for v in ({p}, {q})][0]",
+            f"{x} = {p} if ({y} := {q}) > 1 else {r}",
+            f"pass; {x} = {p}; del {x}; {x} = {q}",
+            f"{x} = ({p}, {q}); {x} = {x}[1]",
+            f"{box} = {x}; {x} = {p}; {y} = {box} - {x}; {y} %= 37",
+        ))  # fmt: skip
+
+    def put_forever(self, indent: int, depth: int) -> None:
+        count = self.fresh("w")
+        self.put(indent, f"{count} = {self.pick('0', 'n % 2', '1')}")
+        self.put(indent, "while True:")
+        self.put(indent + 1, f"{count} += 1")
+        self.put(indent + 1, f"if {count} > {self.pick('2', 'n', '3')}{self.pick('', f' or {self.condition()}')}:")
+        self.put(indent + 2, "break")
+        self.loops.append((count, "device"))
+        self.block(indent + 1, depth + 1)
+        self.loops.pop()
 
     def put_leave(self, indent: int, depth: int) -> None:
         kind = self.loops[-1][1] if self.loops else None
@@ -189,7 +262,20 @@ class RandomKernel:
 
     def put_range(self, indent: int, depth: int) -> None:
         variable = f"i{len(self.loops)}"
-        bounds = self.pick("n", "m", "3", "x % 4", "1, 6, 2", "n, 0, -1", "0, n, m", "a[0], 4", "2, -1, -1")
+        bounds = self.pick(
+            "n",
+            "m",
+            "3",
+            "x % 4",
+            "1, 6, 2",
+            "n, 0, -1",
+            "0, n, m",
+            "a[0], 4",
+            "2, -1, -1",
+            "0, 6, n % 3 + 1",
+            "m, n, -(n % 2) - 1",
+            "4, m, n",
+        )
         self.loop(indent, depth, variable, "device", f"for {variable} in range({bounds}):")
 
     def put_unroll(self, indent: int, depth: int) -> None:

@@ -25,6 +25,7 @@ class Step:
     node: ast.AST
     reads: frozenset[str]
     binds: frozenset[str]
+    unbinds: frozenset[str] = frozenset()
     after: list[Step] = field(default_factory=list)
 
 
@@ -58,6 +59,8 @@ class Flow:
     def _add(self, node: ast.AST, parts: Iterable[ast.AST | None], before: list[Step]) -> Step:
         found = [part for part in parts if part is not None]
         step = self._step(node, names_read(*found), names_bound(*found))
+        if isinstance(node, ast.Delete):
+            step.unbinds = frozenset(target.id for target in node.targets if isinstance(target, ast.Name))
         for other in before:
             other.after.append(step)
         return step
@@ -118,7 +121,7 @@ class Flow:
         def renew(step: Step) -> frozenset[str]:
             if step is self.entry or not before[step]:
                 return found[step]
-            return frozenset.intersection(*(found[other] | other.binds for other in before[step]))
+            return frozenset.intersection(*((found[other] | other.binds) - other.unbinds for other in before[step]))
 
         return _settled(found, renew)
 
@@ -223,25 +226,25 @@ def reason_is_found(found: Any, source: str) -> bool:
     kernel = next(n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == "k")
     (launch,) = (n for n in kernel.body if isinstance(n, ast.With))
     flow = Flow(launch.body)
-    step = flow.step_at(found.span.line, found.span.column)
+    place = found.span.line, found.span.column
+    step = flow.step_at(*place)
     named = re.search(r"`(\w+)`", found.message)
     name = named[1] if named else ""
     if found.code == "TL134":
         live = flow.live()
-        inside = [
-            loop
-            for node, loop in flow.loops.items()
-            if is_parallel(node) and _covers(node, found.span.line, found.span.column)
-        ]
+        inside = [loop for node, loop in flow.loops.items() if is_parallel(node) and _covers(node, *place)]
         return any(name in names_bound(*loop.node.body) and name in live[loop.head] for loop in inside)
     if found.code in ("TL002", "TL130", "TL131"):
         return name in step.reads and name not in flow.bound()[step]
+    if (
+        found.code == "TL133"
+    ):  # a name that holds a number known at run time, bound to an object where it is not at home
+        around = [n for n in ast.walk(launch) if isinstance(n, (ast.If, ast.For, ast.While)) and _covers(n, *place)]
+        return bool(around) or f"{name} = T.alloc_var(" in source
     if found.code == "TL110":
-        around = [node for node in flow.loops if _covers(node, found.span.line, found.span.column)]
+        around = [node for node in flow.loops if _covers(node, *place)]
         nearest = max(around, key=lambda node: node.lineno)
-        conditions = [
-            n for n in ast.walk(nearest) if isinstance(n, ast.If) and _covers(n, found.span.line, found.span.column)
-        ]
+        conditions = [n for n in ast.walk(nearest) if isinstance(n, ast.If) and _covers(n, *place)]
         names = runtime_names(launch.body)
         return is_compile_time(nearest) and any(is_runtime(n.test, names) for n in conditions)
     return False

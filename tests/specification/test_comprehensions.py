@@ -148,3 +148,20 @@ def test_a_buffer_or_a_computed_index_serves_a_runtime_lookup() -> None:
     """P27: What the help of TL116 says to write works."""
     table = "t = T.alloc_local((4,), 'int32')\nfor at, v in enumerate([5, 6, 7, 8]):\n    t[at] = v\n"
     computes(table + "out[0] = t[n]\nout[1] = 5 + n", out=[8, 8])
+
+
+PARTLY_CONSUMED = [
+    "g = (v * n for v in (1, 2, 3))\nout[0] = next(g)\nout[1] = sum(g)",
+    "g = (v * n for v in (1, 2, 3, 4))\nfor v in g:\n    out[0] += v\n    break\nfor v in g:\n    out[1] += v",
+    "g = (v for v in [1, 2, 3, 4])\nout[0] = any(v > 1 for v in g)\nout[1] = next(g)\nout[2] = len(list(g))",
+    "g = (v for v in [1, 2, 3, 4])\nout[0] = 2 in g\nout[1] = sum([v * n for v in g])",
+    "g = zip((v for v in (n, m)), iter([3, 4, 5]))\np, q = next(g)\nout[0] = p * q\nout[1] = [u * v for u, v in g][0]",
+    "it = iter((n, m, 4, 2))\nout[0] = [p * q for p, q in zip(it, it)][1]",
+    "g = (v for v in (n, m, 1))\nfirst, *rest = g\nout[0] = first * 10 + len(rest)",
+]
+
+
+@pytest.mark.parametrize("body", PARTLY_CONSUMED)
+def test_a_generator_goes_on_where_its_last_consumer_left_it(body: str) -> None:
+    """2.34: As in Python: `next`, a loop with a `break`, `any` and `in` take only what they need."""
+    like_python(body)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from specification.cells import INTERNALS, cell, compiled, refuses_cell
+from specification.cells import INTERNALS, cell, compiled, refuses, refuses_cell
 
 import tilelang_nb
 from tilelang_nb.frontend.static import check_text
@@ -210,3 +210,22 @@ def test_nothing_in_a_cell_hangs_or_ends_the_process(name: str) -> None:
     body, code = HOSTILE[name]
     made = tilelang_nb.compile_cell(cell(body, "import itertools"), target="sim")
     assert [d.code for d in made.diagnostics if d.severity == "error"] == [code], made.to_text()
+
+
+def test_what_a_container_lacks_after_a_refused_statement_gives_no_second_message() -> None:
+    """8.2: Items that are stored or appended."""
+    refuses(
+        "box, rows = {0: 1}, [[]]\nbox[1] = n / m  #!\nrows[0].append(a[9])  #!\nout[0] = box[1] + rows[0][0]\n"
+        "for i in range(box[1]):\n    out[i] = zzz  #!",
+        ("TL136", "n / m", "n // m"),
+        ("TL202", "a[9]", "0..7"),
+        ("TL002", "zzz", "first"),
+    )
+
+
+def test_a_while_loop_whose_body_is_refused_is_not_called_endless() -> None:
+    """8.2: What was refused may be what ends it."""
+    refuses(
+        "stack = [1]\nwhile stack:\n    stack.pop()  #!\nout[0] = 1",
+        ("TL133", "stack.pop()", "buffer"),
+    )

@@ -22,7 +22,7 @@ from ..source import catalogue as say
 from ..source.diagnostic import Poisoned, Refusal
 from ..source.wording import of_type
 from .accumulation import carried
-from .names import POISON, Conflict, Frame, Gone, Hidden, Mutable, Plain, Site, bound_names
+from .names import POISON, Conflict, Frame, Gone, Hidden, Mutable, Plain, Site, bound_names, changed_names
 from .scopes import Scope
 
 CONTAINERS = (list, dict, set, deque, bytearray)
@@ -333,8 +333,10 @@ class Bindings:
         return state.buffer
 
     def poison(self, node: ast.AST) -> None:
-        """Names that a refused statement would have bound give no second message."""
-        for name in bound_names(node):
+        """Names that a refused statement would have bound give no second message, nor what containers lack by it."""
+        held = self.frame.names
+        changed = [name for name in changed_names(node) if issubclass(type(dict.get(held, name)), CONTAINERS)]
+        for name in (*bound_names(node), *changed):
             key = (self.frame, name)
             if key not in self.scope.saved:
                 self.scope.saved[key] = self.frame.binding(name)

@@ -66,6 +66,8 @@ def _extreme(python: Callable[..., Any], node: Any, items_of: Callable[[Any], An
         items = list(items_of(args[0])) if len(args) == 1 else list(args)
         if not any(isinstance(item, Value) for item in items):
             return python(items, **kwargs)
+        if len(args) == 1:
+            kwargs.pop("default", None)  # there are items
         if kwargs:
             problem = f"`{python.__name__}` of device values takes no {next(iter(kwargs))}"
             raise Refusal(say.BadArgument(problem=problem, remedy="leave it out"))

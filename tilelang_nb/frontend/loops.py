@@ -178,7 +178,7 @@ def _while_loop(walker: Any, node: ast.While) -> None:
         if not isinstance(condition, Value) and not condition:
             return
         builder.allow("a loop")
-    names = bound_names(node)
+    names, failures = bound_names(node), walker.record.failures
     walker.declare_before(node, names, bound_names(node.test))
     scope = walker.open("while", node, names)
     loop = Loop("while", node, scope)
@@ -207,7 +207,8 @@ def _while_loop(walker: Any, node: ast.While) -> None:
         builder.append_at(body, span)
     before = dict(walker.requested)
     merge_loop(walker, scope, set(), bound)
-    if is_constant and not skipped and not loop.left and walker.requested == before:
+    refused = walker.record.failures > failures  # what was refused may be what ends the loop
+    if is_constant and not skipped and not loop.left and not refused and walker.requested == before:
         raise Refusal(say.EndlessWhile(), node)
 
 

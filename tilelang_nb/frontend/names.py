@@ -270,6 +270,21 @@ def bound_names(*nodes: ast.AST) -> tuple[str, ...]:
     return tuple(found)
 
 
+def changed_names(node: ast.AST) -> Iterator[str]:
+    """Names whose objects a statement may change in place: `x[0] = y`, `x.append(y)`."""
+    for part in ast.walk(node):
+        if isinstance(part, ast.Subscript) and not isinstance(part.ctx, ast.Load):
+            owner = part.value
+        elif isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute):
+            owner = part.func.value
+        else:
+            continue
+        while isinstance(owner, (ast.Subscript, ast.Attribute)):
+            owner = owner.value
+        if isinstance(owner, ast.Name):
+            yield owner.id
+
+
 def targets(node: ast.expr) -> Any:
     """The names of a target: one name, a tuple of such, a set of one for a starred one; None for other places.
 

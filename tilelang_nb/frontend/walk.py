@@ -200,13 +200,15 @@ class Walker(Bindings):
         self.report(Refusal(message), self.statement)
 
     # -- objects from outside ----------------------------------------------------------------------------------------
-    def replayed(self, iterable: Iterable[Any]) -> Iterator[Any]:
-        """An iterator from outside gives its items once; a restarted build must see the same items again."""
+    def replayed(self, iterable: Iterable[Any]) -> Iterable[Any]:
+        """An iterator from outside gives its items once; a restarted build must see the same items again.
+
+        Any other iterable is given as it is: a generator around one would close it when it is dropped.
+        """
         memory = self.shared.iterators.get(id(iterable))
-        if memory is None:
-            yield from iterable
-            return
-        source, items = memory
+        return iterable if memory is None else self._replay(*memory)
+
+    def _replay(self, source: Iterator[Any], items: list[Any]) -> Iterator[Any]:
         while True:
             at = self.taken.get(id(source), 0)
             if at == len(items):
