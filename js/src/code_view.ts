@@ -189,7 +189,9 @@ export class CodeView {
     for (let row = first; row < last; row++) drawn.push(this.draw(row));
     this.window.style.top = `${this.scroller.scrollTop + first * ROW - top}px`;
     this.window.replaceChildren(...drawn);
-    if (this.rows.count) this.scroller.setAttribute("aria-activedescendant", `${this.id}-${this.cursor}`);
+    // only a row that is in the page can be named
+    if (first <= this.cursor && this.cursor < last) this.scroller.setAttribute("aria-activedescendant", `${this.id}-${this.cursor}`);
+    else this.scroller.removeAttribute("aria-activedescendant");
     this.map.see(top, height, this.rows.count * ROW);
   }
 
