@@ -86,12 +86,19 @@ def merge_host_branches(walker: Any, condition: Value, then: Scope, other: Scope
             if kind is None:
                 merge(walker, key, Gone(walker.type_conflict(name, *kinds, first.node).message))
                 continue
-            chosen = _chosen(walker, condition, first.value, second.value, name, kind)
+            values = [_kept(binding.value, walker, (then, other)) for binding in (first, second)]
+            chosen = _chosen(walker, condition, *values, name, kind)
             merge(walker, key, Plain(chosen, first.site, first.node, walker.scope))
         else:
             what = f"`{name}` is re-bound to an object under a runtime condition"
             message = say.CompileTimeObjectChanged(what=what, remedy="choose with a compile-time condition")
             merge(walker, key, Gone(message))
+
+
+def _kept(value: Any, walker: Any, branches: tuple[Scope, Scope]) -> Any:
+    """A value of a branch around launches: nothing runs there, so its variable stands before the launch and stays."""
+    ended = isinstance(value, Value) and value.scope in branches
+    return Value(value.expr, value.dtype, walker.scope) if ended else value
 
 
 def _chosen(walker: Any, condition: Value, first: Any, second: Any, name: str, kind: Kind) -> Value:

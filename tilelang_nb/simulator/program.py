@@ -97,8 +97,7 @@ class _Launch:
             else:
                 dtype, value = str(param.ty.dtype), arguments[param.name]
                 self.parameters[labels[param]] = _scalar(dtype, value)
-                if not is_float(dtype):
-                    self.sizes[param] = int(value)
+                self.sizes[param] = float(_scalar(dtype, value)) if is_float(dtype) else int(value)
         for variable, label in labels.items():
             if label not in self.parameters:
                 if variable not in self.sizes:

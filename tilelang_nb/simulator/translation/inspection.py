@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import operator
 from typing import Any
 
 import tvm
@@ -9,7 +11,7 @@ import tvm_ffi
 from tvm import tirx as tir
 from tvm.ir.prim import expr as pe
 
-from .values import Unsupported, dtype_of, is_integer
+from .values import Unsupported, dtype_of, is_float, is_integer
 
 # Calls at which a thread may have to wait for other threads: a divergent `if` around one runs its branches side by
 # side.
@@ -184,19 +186,54 @@ def accessed_buffers(statement: Any) -> tuple[set[Any], set[Any]]:
     return reads, writes
 
 
-def evaluate(expression: Any, values: dict[Any, int]) -> int:
-    """An integer expression over known variables, in Python."""
+def evaluate(expression: Any, values: dict[Any, Any]) -> Any:
+    """An expression over known variables, in Python."""
     number = constant(expression)
     if number is not None:
         return number
+    if isinstance(expression, pe.FloatImm):
+        return float(expression.value)
     if isinstance(expression, tvm.ir.Var):
-        return int(values[expression])
+        held = values[expression]
+        return float(held) if is_float(dtype_of(expression)) else int(held)
+    if isinstance(expression, pe.Cast):
+        value = evaluate(expression.value, values)
+        return float(value) if is_float(dtype_of(expression)) else int(value)
+    if isinstance(expression, pe.Not):
+        return int(not evaluate(expression.a, values))
+    chosen = _choice(expression)
+    if chosen is not None:
+        condition, then, other = chosen
+        return evaluate(then if evaluate(condition, values) else other, values)
+    operation, operands = _operation(expression)
+    return operation(*[evaluate(operand, values) for operand in operands])
+
+
+def _choice(expression: Any) -> tuple[Any, Any, Any] | None:
+    """Condition, value where it holds, and the other one."""
+    if isinstance(expression, pe.Select):
+        return expression.condition, expression.true_value, expression.false_value
+    if _function(expression) == "if_then_else":
+        return tuple(expression.args)  # type: ignore[return-value]
+    return None
+
+
+def _operation(expression: Any) -> tuple[Any, list[Any]]:
     operation = _OPERATIONS.get(type(expression))
+    if operation is not None:
+        return operation, [expression.a, expression.b]
+    operation = _CALLS.get(_function(expression))
     if operation is None:
-        if isinstance(expression, pe.Cast):
-            return evaluate(expression.value, values)
-        raise Unsupported(f"{type(expression).__name__} in the extent of a launch")
-    return operation(evaluate(expression.a, values), evaluate(expression.b, values))
+        raise Unsupported(f"{_function(expression) or type(expression).__name__} in the extent of a launch")
+    return operation, list(expression.args[1:] if extern_name(expression) else expression.args)
+
+
+def _function(expression: Any) -> str:
+    return extern_name(expression) or call_name(expression).rpartition(".")[2]
+
+
+def _quotient(a: Any, b: Any) -> Any:
+    return a / b if isinstance(a, float) else abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
 
 
 _OPERATIONS = {
@@ -205,7 +242,37 @@ _OPERATIONS = {
     pe.Mul: lambda a, b: a * b,
     pe.FloorDiv: lambda a, b: a // b if b else 0,
     pe.FloorMod: lambda a, b: a % b if b else 0,
-    pe.Div: lambda a, b: int(a / b) if b else 0,
+    pe.Div: lambda a, b: _quotient(a, b) if b else 0,
+    pe.Mod: lambda a, b: math.fmod(a, b) if isinstance(a, float) else a - b * _quotient(a, b) if b else 0,
     pe.Max: max,
     pe.Min: min,
+    pe.And: lambda a, b: a and b,
+    pe.Or: lambda a, b: a or b,
+    pe.EQ: operator.eq,
+    pe.NE: operator.ne,
+    pe.LT: operator.lt,
+    pe.LE: operator.le,
+    pe.GT: operator.gt,
+    pe.GE: operator.ge,
+    pe.LShift: lambda a, b: a << b if 0 <= b < 64 else 0,
+    pe.RShift: lambda a, b: a >> b if 0 <= b < 64 else 0,
+    pe.BitwiseAnd: operator.and_,
+    pe.BitwiseOr: operator.or_,
+    pe.BitwiseXor: operator.xor,
+}
+_CALLS = {
+    "abs": abs,
+    "fabs": abs,
+    "tl_floor_divide": _OPERATIONS[pe.FloorDiv],
+    "tl_floor_modulo": _OPERATIONS[pe.FloorMod],
+    "floor": math.floor,
+    "ceil": math.ceil,
+    "trunc": math.trunc,
+    "nearbyint": round,
+    "shift_left": _OPERATIONS[pe.LShift],
+    "shift_right": _OPERATIONS[pe.RShift],
+    "bitwise_and": operator.and_,
+    "bitwise_or": operator.or_,
+    "bitwise_xor": operator.xor,
+    "bitwise_not": operator.invert,
 }
