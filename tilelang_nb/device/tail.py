@@ -25,6 +25,7 @@ from tvm import tirx as tir
 from tilelang_nb.lowering.context import Snapshot
 from tilelang_nb.lowering.index_arithmetic import fold_indices
 
+from .large_values import keep_large_values
 from .load_ahead import load_ahead
 from .vector_accesses import stage_vectors
 
@@ -96,7 +97,7 @@ def passes_to_split(places: Any) -> tuple[Pass, ...]:
     return (
         Pass(
             "load-ahead",
-            (_functions("load_ahead", load_ahead),),
+            (_functions("keep_large_values", keep_large_values), _functions("load_ahead", load_ahead)),
             "loops still have their turns, and private arrays one index each",
         ),
         Pass("flatten-buffers", (tx.FlattenBuffer(),), "memory is addressed by one index from here on"),
