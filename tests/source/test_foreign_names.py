@@ -83,3 +83,19 @@ def test_a_tile_operation_in_every_iteration_shows_no_name_of_the_compiler() -> 
     text = HEAD + "for i in T.Parallel(8):\n            T.copy(A, A)\n"
     (found,) = tilelang_nb.compile_cell(text, target="sim").diagnostics
     assert found.code == "TL210" and "_moved" not in found.message and "tile of all threads" in found.message
+
+
+@pytest.mark.parametrize("name", ["alloc_shared", "Parallel", "ceildiv", "float32", "gemm"])
+def test_an_operation_without_its_prefix_gets_it(name: str) -> None:
+    assert said(f"x = {name}(8)") == ("TL002", f"`{name}` is not defined", f"write `T.{name}`")
+    made = tilelang_nb.compile_cell(HEAD + f"x = {name}(8)\n", target="sim")
+    assert [fix.replacement for fix in made.diagnostics[0].fixes] == [f"T.{name}"]
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [("@T.prim_func\nclass K:\n    pass\n", "the class `K`"), ("k = T.prim_func(lambda A: 3)\n", "a lambda")],
+)
+def test_a_kernel_is_a_function(text: str, what: str) -> None:
+    (found,) = tilelang_nb.compile_cell(text, target="sim").diagnostics
+    assert found.code == "TL001" and found.message == f"{what} as a kernel" and "def k(" in found.help

@@ -102,6 +102,10 @@ def session_of(function: Any) -> Any:
 def definition_of(function: Any) -> Definition:
     """The text of a function; TL001 where it cannot be had."""
     code = getattr(function, "__code__", None)
+    if isinstance(function, type):
+        raise Refusal(say.NoFunction(function=f"the class `{function.__name__}`"))
+    if getattr(code, "co_name", "") == "<lambda>":
+        raise Refusal(say.NoFunction(function="a lambda"))
     if not isinstance(code, CodeType):
         raise Refusal(say.SourceUnavailable(function=getattr(function, "__name__", type(function).__name__)))
     session = session_of(function)

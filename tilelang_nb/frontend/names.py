@@ -226,11 +226,20 @@ class Frame:
         return [*own, *self.states, *self.outer.names()]
 
 
+def is_operation(name: str) -> bool:
+    """Whether `T.name` exists."""
+    from .static.surface import SUGGESTED  # the table lies in a part that is built on this one
+
+    return name in SUGGESTED
+
+
 def undefined(name: str, known: Iterable[str], otherwise: str = "assign it first") -> Message:
     """TL002 with the known name that is nearest, or with another remedy."""
     meant = for_name(name)  # more often meant than misspelt
     if meant:
         return say.UndefinedName(name=name, remedy=meant)
+    if is_operation(name):
+        return say.UndefinedName(name=name, remedy=f"write `T.{name}`", near=f"T.{name}")
     near = difflib.get_close_matches(name, [other for other in known if other != name], 1)
     # Built-in names are many and short: only one that differs in a letter is meant.
     near = near or difflib.get_close_matches(name, [n for n in dir(builtins) if not n.startswith("__")], 1, 0.85)

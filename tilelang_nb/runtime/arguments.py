@@ -123,7 +123,8 @@ def _assign(
             raise _mismatch(name, "one value", "two, by position and by name", f"drop `{name}=`")
         if name not in names:
             near = difflib.get_close_matches(name, names, 1)
-            raise _mismatch(name, "no such argument", "one by name", f"did you mean `{near[0]}`?" if near else takes)
+            remedy = f"did you mean `{near[0]}`?" if near else takes
+            raise Refusal(say.UnknownArgument(name, "a parameter", "one by name", remedy))
         given[name] = value
     for parameter in taken:
         if parameter.name not in given and parameter.default is not None:

@@ -167,7 +167,7 @@ def compile_cell(
     return Compilation(
         cell,
         wanted,
-        tuple(sorted(with_fixes(_once(found), cell), key=lambda diagnostic: diagnostic.order)),
+        tuple(sorted(_once(list(with_fixes(_once(found), cell))), key=lambda diagnostic: diagnostic.order)),
         names,
         _by_name(make.kernels, names),
         getattr(session, "result", None),

@@ -182,11 +182,12 @@ class EagerFunction(JitFunction):
             if name not in named:
                 near = difflib.get_close_matches(name, named, 1)
                 remedy = f"did you mean `{near[0]}`?" if near else takes
-                return _mismatch(name, "no such argument", "one by name", remedy)
+                return say.UnknownArgument(name, "a parameter", "one by name", remedy)
             if name in named[: len(args)]:
                 return _mismatch(name, "one value", "two, by position and by name", f"drop `{name}=`")
         if len(args) > len(named):
-            return _mismatch(f"number {len(named) + 1}", f"{len(named)} arguments", f"{len(args)}", takes)
+            count = f"{len(named)} argument{'s' * (len(named) != 1)}"
+            return say.TooManyArguments("", count, f"{len(args)}", takes)
         for name, parameter in self.signature.parameters.items():
             if parameter.default is parameter.empty and name not in kwargs and name not in named[: len(args)]:
                 return _mismatch(name, "an argument", "nothing", takes)

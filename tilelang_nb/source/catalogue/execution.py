@@ -10,6 +10,7 @@ __all__ = [
     "ArgumentMismatch",
     "TooManyArguments",
     "NoLaunchConfiguration",
+    "UnknownArgument",
     "TargetUnavailable",
     "SimulatedRace",
     "SimulatedOutOfBounds",
@@ -50,6 +51,14 @@ class NoLaunchConfiguration(ArgumentMismatch):
 
     text = "a kernel takes no launch configuration in brackets"
     label = "is called like a function"
+
+
+@dataclass(frozen=True)
+class UnknownArgument(ArgumentMismatch):
+    """An argument by a name that no parameter has."""
+
+    text = "there is no parameter `{argument}`"
+    label = "has no parameter of that name"
 
 
 @dataclass(frozen=True)

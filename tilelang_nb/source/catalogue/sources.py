@@ -8,6 +8,7 @@ from ..diagnostic import Message, for_edits
 
 __all__ = [
     "SourceUnavailable",
+    "NoFunction",
     "UndefinedName",
     "UnknownOperation",
     "UnknownAttribute",
@@ -28,6 +29,15 @@ class SourceUnavailable(Message):
     advice = "define it in a cell or a file, or give the text to `tilelang_nb.compile_cell`"
 
     function: str
+
+
+@dataclass(frozen=True)
+class NoFunction(SourceUnavailable):
+    """A lambda or a class where a function is needed.  function: which."""
+
+    text = "{function} as a kernel"
+    label = "a kernel is a function with `def`"
+    advice = "write it as a function: `def k(A: T.Tensor((M,), dtype)):`"
 
 
 @dataclass(frozen=True)

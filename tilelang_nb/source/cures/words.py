@@ -11,7 +11,7 @@ from .. import catalogue as say
 from ..diagnostic import Fix
 from ..syntax_tree import Places
 from ..text import Span, Text
-from .reading import inserted, replaced, the
+from .reading import inserted, language, replaced, the
 
 
 def coroutine(message: say.GeneratorKernel, span: Span, at: Places) -> Iterator[Fix]:
@@ -23,7 +23,8 @@ def name(message: say.UndefinedName, span: Span, at: Places) -> Iterator[Fix]:
     """The nearest name that is bound."""
     node = the(at, span, ast.Name, lambda node: node.id == message.name)
     if node is not None and message.near:
-        yield replaced(f"write `{message.near}`", at, node, message.near)
+        near = message.near.replace("T.", f"{language(at)}.") if message.near.startswith("T.") else message.near
+        yield replaced(f"write `{near}`", at, node, near)
 
 
 def operation(message: say.UnknownOperation, span: Span, at: Places) -> Iterator[Fix]:
