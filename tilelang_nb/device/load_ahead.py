@@ -33,7 +33,7 @@ from .vector_accesses import LOCAL, item_bytes
 
 TURNS = (4, 2)
 BYTES = 192  # in flight for a thread
-FEWEST = 32  # bytes of one turn: below, loads are not what the loop waits for
+FEWEST = 16  # bytes of one turn: below, loads are not what the loop waits for
 THREADS = 1024  # resident on a multiprocessor
 MIN_BLOCKS = "tirx.launch_bounds_min_blocks_per_sm"
 

@@ -22,8 +22,8 @@ FILE = "kernel.cu"
 OPTIONS = ("-diag-suppress=177,1046", "--ptxas-options=-v", "-lineinfo", "--std=c++17")
 # NVRTC puts the working folder in front of the name.
 _FILE_LINE = re.compile(rf'(\.file\s+\d+\s+")[^"]*{re.escape(FILE)}')
-# From this version on NVRTC keeps what it compiled, and says nothing about registers when it finds it again.
-WITH_CACHE = (13, 0)
+# Of version 13 on: nothing about textures, which costs time; no cache, which says nothing of registers when it is used.
+LATER_OPTIONS = ("--minimal", "--no-cache")
 INSTALL = 'install the CUDA compiler: `pip install "tilelang-nb[cuda]"`'
 
 
@@ -151,8 +151,7 @@ def compile_cuda(source: str, arch: str, options: tuple[str, ...] = ()) -> Compi
     program = _checked(nvrtc.nvrtcCreateProgram(source.encode(), FILE.encode(), 0, [], []))
     try:
         arguments = [f"--gpu-architecture={arch}", *OPTIONS, *options]
-        if version() >= WITH_CACHE:
-            arguments.append("--no-cache")
+        arguments += LATER_OPTIONS if version() >= (13, 0) else ()
         if "#include" in source:
             arguments += _include_options()
         encoded = [argument.encode() for argument in arguments]

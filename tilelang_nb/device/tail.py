@@ -27,6 +27,7 @@ from tilelang_nb.lowering.index_arithmetic import fold_indices
 
 from .large_values import keep_large_values
 from .load_ahead import load_ahead
+from .short_circuits import short_circuits
 from .vector_accesses import stage_vectors
 
 KERNEL_SUFFIX = "_kernel"  # what SplitHostDevice adds to the name of a launch
@@ -97,7 +98,11 @@ def passes_to_split(places: Any) -> tuple[Pass, ...]:
     return (
         Pass(
             "load-ahead",
-            (_functions("keep_large_values", keep_large_values), _functions("load_ahead", load_ahead)),
+            (
+                _functions("short_circuits", short_circuits),
+                _functions("keep_large_values", keep_large_values),
+                _functions("load_ahead", load_ahead),
+            ),
             "loops still have their turns, and private arrays one index each",
         ),
         Pass("flatten-buffers", (tx.FlattenBuffer(),), "memory is addressed by one index from here on"),

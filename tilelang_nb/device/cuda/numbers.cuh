@@ -207,7 +207,7 @@ __device__ __forceinline__ float tl_divide(float x, float y) {
   float divisor = y * scale, r = __frcp_rn(divisor), dividend = x * scale, q = dividend * r;
   float z = fmaf(fmaf(-divisor, q, dividend), r, q);
   z = fmaf(fmaf(-divisor, z, dividend), r, z);
-  bool exact = fabsf(dividend) >= 0x1p-100f && (__float_as_uint(q) << 1) - 0x1b000000u < 0xe1000000u;
+  bool exact = (__float_as_uint(q) << 1) - 0x1b000000u < 0xe4000000u;  // from 2 ** -100 to the largest number
   return exact ? z : q;  // q is right for zeros, infinities and NaN
 }
 
