@@ -1,0 +1,31 @@
+"""Choices between truth values are printed as `&&` and `||`.
+
+They evaluate their operands as the choices do, and TVM's analyzer takes time in proportion to a chain of them; that of
+nested choices doubles with each.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tvm
+import tvm_ffi
+from tvm import tirx as tir
+
+
+def short_circuits(function: Any) -> Any:
+    """The function with `a or b` in place of `true if a else b`, and `a and b` in place of `b if a else false`."""
+
+    def circuit(call: Any) -> Any:
+        if getattr(call.op, "name", "") != "tirx.if_then_else" or str(call.ty.dtype) != "bool":
+            return call
+        condition, chosen, other = call.args
+        if str(condition.ty.dtype) != "bool":
+            return call
+        if isinstance(chosen, tir.IntImm):
+            return tir.Or(condition, other) if chosen.value else tir.And(tir.Not(condition), other)
+        if isinstance(other, tir.IntImm):
+            return tir.Or(tir.Not(condition), chosen) if other.value else tir.And(condition, chosen)
+        return call
+
+    return function.with_body(tvm_ffi.structural_map(function.body, (tvm.ir.Call, circuit)))
