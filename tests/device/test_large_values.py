@@ -42,3 +42,23 @@ def test_kept_values_have_the_type_of_the_value(dtype: str) -> None:
         dtype
     ]
     assert f"{name} x_ptr[1];" in source("x = x * x + x", 30, dtype)
+
+
+@pytest.mark.parametrize(
+    ("expression", "printed"),
+    [
+        ("any(o[i] > i for i in range(16))", "||"),
+        ("all(o[i] > i for i in range(16))", "&&"),
+        (" or ".join(f"(o[{i}] > 1 and n > {i})" for i in range(16)), "||"),
+    ],
+)
+def test_chains_of_conditions_are_printed_as_conditions(expression: str, printed: str) -> None:
+    text = source(f"x = 1 if {expression} else 2", 1)
+    assert text.count(printed) >= 15 and text.count("else") <= 1
+
+
+def test_long_chains_of_choices_end() -> None:
+    choice = "n"
+    for number in range(40):
+        choice = f"(o[{number % 16}] if o[{number * 7 % 16}] > {number} else {choice})"
+    assert source(f"x = {choice}", 1).count("if (") >= 40

@@ -17,7 +17,7 @@ def short_circuits(function: Any) -> Any:
     """The function with `a or b` in place of `true if a else b`, and `a and b` in place of `b if a else false`."""
 
     def circuit(call: Any) -> Any:
-        if getattr(call.op, "name", "") != "tirx.if_then_else" or str(call.ty.dtype) != "bool":
+        if getattr(call.op, "name", "") != "prim.if_then_else" or str(call.ty.dtype) != "bool":
             return call
         condition, chosen, other = call.args
         if str(condition.ty.dtype) != "bool":
