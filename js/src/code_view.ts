@@ -102,6 +102,7 @@ export class CodeView {
 
   /** Shows other rows. */
   show(rows: Rows, keepPlace = false): void {
+    this.comeBack();
     const { top } = this;
     this.rows = rows;
     this.sizer.style.height = `${Math.min(rows.count * ROW, TALLEST)}px`;
@@ -115,12 +116,14 @@ export class CodeView {
 
   /** Draws the rows again, and the marks of the map. */
   refresh(): void {
+    this.comeBack();
     this.paint();
     this.map.show(this.rows.ticks?.() ?? [], this.rows.count);
   }
 
   /** Moves the cursor to a row and brings it into sight: an edge step scrolls as little as needed, a jump lands in the middle. */
   reveal(row: number, byStep = false): void {
+    this.comeBack();
     this.cursor = row;
     const y = row * ROW;
     const height = this.scroller.clientHeight;
@@ -150,6 +153,7 @@ export class CodeView {
   }
 
   scrollTo(top: number): void {
+    this.comeBack();
     this.scroller.scrollTop = clamp(top, 0, Math.max(0, this.rows.count * ROW - this.scroller.clientHeight)) / this.scale;
     this.paint();
   }
@@ -167,15 +171,18 @@ export class CodeView {
 
   /** A notebook takes cells out of the page that are out of sight, and tabs take out panes: what was in sight comes back with them. */
   private resized(): void {
-    if (!this.scroller.clientHeight) {
-      this.isGone = true;
-      return;
+    if (!this.scroller.clientHeight) this.isGone = true;
+    else {
+      this.comeBack();
+      this.paint();
     }
-    if (this.isGone) {
-      this.isGone = false;
-      [this.scroller.scrollTop, this.scroller.scrollLeft] = this.place;
-    }
-    this.paint();
+  }
+
+  /** Scrolls back to what was in sight, where the element is in the page again. Before anything else scrolls it. */
+  comeBack(): void {
+    if (!this.isGone || !this.scroller.clientHeight) return;
+    this.isGone = false;
+    [this.scroller.scrollTop, this.scroller.scrollLeft] = this.place;
   }
 
   private paint(): void {
