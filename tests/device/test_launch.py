@@ -99,6 +99,26 @@ def test_extents_are_computed_as_tir_means_them() -> None:
         assert [compute({"n": v}) for v in range(-9, 20)] == [python(v) for v in range(-9, 20)], str(expression)
 
 
+SIZES = [
+    *("n + 1", "abs(n - 6)", "max(1, n - 2) * 2", "min(n, 5) // 2 + n % 2", "1 << (n % 3)", "n if n < 4 else 2"),
+    *("(n >> 1) + (n & 1) + (n | 4) - (n ^ 1)", "4 if n > 2 and n < 9 or n == 0 else 1", "0 if not n else 3"),
+    *("int(f * 2)", "int(f // 1) + round(f)", "int(abs(f - 4.0))", "int(f > 2) + 1"),
+]
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_the_size_of_a_launch_may_be_any_expression_of_the_scalars(program_of, size: str) -> None:
+    (launch,) = program_of(f"""
+@T.prim_func
+def k(out: T.Tensor((16,), "int32"), n: T.int32, f: T.float32):
+    with T.Kernel({size}, threads=1) as bx:
+        out[bx] = 1
+""").launches
+    for n in (0, 3, 4, 9):
+        wanted = eval(size, {"n": n, "f": 2.5})
+        assert launch.configuration({"n": n, "f": 2.5})[0] == (wanted, 1, 1), n
+
+
 def test_a_launch_is_equal_to_one_with_the_same_facts() -> None:
     one = DeviceLaunch("k", (), (1, 1, 1), (32, 1, 1), 0)
     one.configuration({})

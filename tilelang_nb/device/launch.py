@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -46,7 +47,7 @@ class DeviceLaunch:
     report: str = ""
     _compiled: list[Any] = field(default_factory=list, compare=False, repr=False)
 
-    def configuration(self, values: Mapping[str, int]) -> tuple[tuple[int, int, int], tuple[int, int, int], int]:
+    def configuration(self, values: Mapping[str, Any]) -> tuple[tuple[int, int, int], tuple[int, int, int], int]:
         """Grid, block and dynamic shared bytes for values of scalars and shape variables by name.
 
         KeyError: one that an expression needs is missing.
@@ -67,19 +68,34 @@ class DeviceLaunch:
         return product
 
 
-def evaluator(extent: Extent) -> Callable[[Mapping[str, int]], int]:
+def evaluator(extent: Extent) -> Callable[[Mapping[str, Any]], int]:
     """A function of the variables' values."""
     if isinstance(extent, int):
         return lambda values: extent
-    return eval(f"lambda values: {_python(extent)}", {"quotient": _quotient, "remainder": _remainder})
+    return eval(f"lambda values: int({_python(extent)})", {"math": math, **_FUNCTIONS})
 
 
+def _quotient(a: Any, b: Any) -> Any:
+    """Division of floats; of integers the one that truncates, and 0 by 0."""
+    if isinstance(a, float):
+        return a / b if b else math.copysign(math.inf, a) if a else math.nan
+    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1) if b else 0
+
+
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "quotient": _quotient,
+    "remainder": lambda a, b: math.fmod(a, b) if isinstance(a, float) else a - _quotient(a, b) * b,
+    "floor_quotient": lambda a, b: a // b if b else 0,
+    "floor_remainder": lambda a, b: a % b if b else 0,
+    "shifted_left": lambda a, b: a << b if 0 <= b < 64 else 0,
+    "shifted_right": lambda a, b: a >> b if 0 <= b < 64 else 0,
+}
 _OPERATORS = {
     pe.Add: "({} + {})",
     pe.Sub: "({} - {})",
     pe.Mul: "({} * {})",
-    pe.FloorDiv: "({} // {})",
-    pe.FloorMod: "({} % {})",
+    pe.FloorDiv: "floor_quotient({}, {})",
+    pe.FloorMod: "floor_remainder({}, {})",
     pe.Div: "quotient({}, {})",
     pe.Mod: "remainder({}, {})",
     pe.Min: "min({}, {})",
@@ -92,11 +108,32 @@ _OPERATORS = {
     pe.GE: "({} >= {})",
     pe.And: "({} and {})",
     pe.Or: "({} or {})",
-    pe.LShift: "({} << {})",
-    pe.RShift: "({} >> {})",
+    pe.LShift: "shifted_left({}, {})",
+    pe.RShift: "shifted_right({}, {})",
     pe.BitwiseAnd: "({} & {})",
     pe.BitwiseOr: "({} | {})",
     pe.BitwiseXor: "({} ^ {})",
+}
+_CALLS = {
+    "if_then_else": "({1} if {0} else {2})",
+    "abs": "abs({})",
+    "fabs": "abs({})",
+    "floor": "math.floor({})",
+    "ceil": "math.ceil({})",
+    "trunc": "math.trunc({})",
+    "nearbyint": "round({})",
+    "round": "math.trunc({0} + math.copysign(0.5, {0}))",
+    "max": "max({}, {})",
+    "min": "min({}, {})",
+    "floor_divide": "floor_quotient({}, {})",
+    "floor_modulo": "floor_remainder({}, {})",
+    **{f"to_{sign}int{bits}": "math.trunc({})" for sign in ("", "u") for bits in (8, 16, 32, 64)},
+    "shift_left": "shifted_left({}, {})",
+    "shift_right": "shifted_right({}, {})",
+    "bitwise_and": "({} & {})",
+    "bitwise_or": "({} | {})",
+    "bitwise_xor": "({} ^ {})",
+    "bitwise_not": "(~{})",
 }
 
 
@@ -106,27 +143,28 @@ def _python(expr: Any) -> str:
         return _OPERATORS[kind].format(_python(expr.a), _python(expr.b))
     if kind is tir.IntImm:
         return str(int(expr.value))
+    if kind is tir.FloatImm:
+        return f"float({float(expr.value)!r})"
     if kind is tvm.ir.Var:
-        return f"int(values[{expr.name!r}])"
+        return f"{_number_type(expr)}(values[{expr.name!r}])"
     if kind is tir.Cast:
-        return _python(expr.value)
+        return f"{_number_type(expr)}({_python(expr.value)})"
     if kind is tir.Not:
         return f"(not {_python(expr.a)})"
     if kind is tir.Select:
-        return f"({_python(expr.true_value)} if {_python(expr.condition)} else {_python(expr.false_value)})"
-    if kind is tvm.ir.Call and expr.op.name.endswith("if_then_else"):
-        condition, true, false = map(_python, expr.args)
-        return f"({true} if {condition} else {false})"
+        return _CALLS["if_then_else"].format(*map(_python, (expr.condition, expr.true_value, expr.false_value)))
+    if kind is tvm.ir.Call:
+        name, arguments = expr.op.name.rpartition(".")[2], list(expr.args)
+        if name.endswith("extern"):
+            name, arguments = arguments[0].value, arguments[1:]
+        name = name.removeprefix("tl_")
+        if name in _CALLS:
+            return _CALLS[name].format(*map(_python, arguments))
     raise NotImplementedError(f"{kind.__name__} in the size of a launch")
 
 
-def _quotient(a: int, b: int) -> int:
-    """Division that truncates."""
-    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
-
-
-def _remainder(a: int, b: int) -> int:
-    return a - _quotient(a, b) * b
+def _number_type(expr: Any) -> str:
+    return "float" if "float" in str(expr.ty.dtype) else "int"
 
 
 def launch_of(host: Any, report: str = "") -> DeviceLaunch:
