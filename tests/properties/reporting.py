@@ -15,7 +15,7 @@ INTERNALS = re.compile(r"Traceback \(most recent call last\)|__tl\b|__tb\.|tilel
 # What no text of a diagnostic may hold, wherever it comes from: names of the compiler's modules and classes, addresses.
 WORDS = re.compile(
     r"\btirx?\b|\btvm\b|\btilelang_nb\.(?!compile_cell)|object at 0x|<kernel>|<locals>|site-packages|\bPrimExpr\b"
-    r"|\b(?:Value|Buffer|Region|DeviceLoop|Dtype|Macro|Namespace|Refusal|Poisoned|IntImm|NoneType)\b(?!`|'|\.)(?= object|$)"
+    r"|'(?:Value|Buffer|Region|DeviceLoop|Dtype|Macro|Namespace|Refusal|Poisoned|IntImm)'(?: object|$)"
     r"|\b(?:a|an) (?:Value|Buffer|Region|DeviceLoop|Dtype|Macro|NoneType|Tensor|Kernel)\b"
 )
 

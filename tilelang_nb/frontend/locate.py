@@ -153,8 +153,10 @@ def raised(error: BaseException) -> Message:
     missing = getattr(error, "obj", None) if isinstance(error, AttributeError) else None
     if isinstance(missing, (Value, Buffer, Region)):
         return no_attribute(missing, str(error.name))  # type: ignore[attr-defined]
-    remedy = "correct this line: it is Python that runs while the kernel is built"
-    return say.ExceptionWhileBuilding(exception=exception_text(error), remedy=remedy)
+    remedy, text = "correct this line: it is Python that runs while the kernel is built", exception_text(error)
+    if text.endswith(("buffer is not callable", "device value is not callable")):
+        remedy = "read an element with brackets: `A[i]`"
+    return say.ExceptionWhileBuilding(exception=text, remedy=remedy)
 
 
 _WORDS = {"Value": "device value", "Buffer": "buffer", "Region": "region of a buffer", "DeviceLoop": "device loop"}
