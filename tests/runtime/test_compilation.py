@@ -192,3 +192,23 @@ def test_a_cell_may_be_handed_over_with_its_magic_line() -> None:
     made = tilelang_nb.compile_cell("%%tilelang --target sim\nx = y\n", {})
     (found,) = made.diagnostics
     assert (found.code, found.span.line) == ("TL144", 2)
+
+
+def test_device_code_of_a_large_kernel_is_made_when_it_is_asked_for() -> None:
+    text = """
+@T.prim_func
+def k(A: T.Tensor((5000,), "float32")):
+    with T.Kernel(1, threads=32):
+        for i in list(range({items})):
+            A[i] = i
+"""
+    small, large = (tilelang_nb.compile_cell(text.format(items=items), {}).kernels["k"] for items in (10, 5000))
+    assert all(stage.ready for stage in small.stages if stage.name == "cuda")
+    names = [stage.name for stage in large.stages]
+    assert names[names.index("thread") + 1 :] == ["cuda", "ptx", "sass"]
+    assert not any(stage.ready for stage in large.stages[-3:])
+    for report in (large.to_text(), large.to_html()):
+        assert report
+    assert "device" not in vars(large.build())
+    assert large.stages[-3].text.count("A_ptr[") == 5000
+    assert large.stages[-3].ready and large.cuda_source

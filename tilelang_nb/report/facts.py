@@ -149,7 +149,7 @@ REGISTERS_OF_A_THREAD = 255
 
 def _resources(kernel: Any) -> Iterable[Fact]:
     """What the machine code takes of a multiprocessor; nothing as long as nobody has compiled it."""
-    device = getattr(kernel.build(), "device", None)
+    device = vars(kernel.build()).get("device") if kernel.build() is not None else None
     if device is None or not device.has("ptx"):
         return
     try:

@@ -210,7 +210,7 @@ class Kernel:
             what = f"a call of the kernel `{self.name}` in a kernel"
             remedy = "make it a `@T.macro`, or launch the kernels one after the other"
             return Refusal(say.UnsupportedSyntax(what=what, remedy=remedy))
-        return self._launch_error(refusal.message)
+        return self._launch_error(refusal.message, refusal.notes)
 
     def _shown(self, result: Any, shown: Shown) -> Any:
         """The result of a launch on a GPU, after what the kernel printed.  LaunchError TL404: an assertion failed."""
@@ -249,7 +249,7 @@ class Kernel:
             options = {"baseline": baseline, "repeat": repeat, "warm_up": warm_up, "flush": flush, "stream": stream}
             return bench(self, build, args, kwargs, **options)
         except Refusal as refusal:
-            raise self._launch_error(refusal.message) from None
+            raise self._launch_error(refusal.message, refusal.notes) from None
 
     def _after_launch(self) -> None:
         """Show what was printed, and do not let a finding pass in silence."""
@@ -261,7 +261,7 @@ class Kernel:
             raise LaunchError(outcome.failed_assertion, self.text)
         warn_of(self.name, outcome.findings)
 
-    def _launch_error(self, message: Message) -> LaunchError:
+    def _launch_error(self, message: Message, notes: tuple[Note, ...] = ()) -> LaunchError:
         """The refusal of a launch, at the parameter it speaks of or at the kernel."""
         return LaunchError(message.at(self._parameter_span(getattr(message, "argument", "")) or self.span), self.text)
 
@@ -290,13 +290,14 @@ class Kernel:
     @property
     def stages(self) -> tuple[Stage, ...]:
         """`source`, `tile`, the stages of lowering, `thread`, the passes after it, `cuda`, `ptx`, `sass`; as far as it
-        compiled.  The texts of `ptx` and `sass` run the CUDA compiler when they are asked for.
+        compiled.  The texts of `ptx` and `sass` run the CUDA compiler when they are asked for; of a program of many
+        thousand statements `cuda` too is made then, and the passes after `thread` are left out.
         """
         if self._stages is None:
             build = self.build()
             self._stages = stages_of(self.program, build.lowered.snapshots if build.lowered else ()) if build else ()
-            if build is not None and build.ok and not build.device.diagnostics:
-                self._stages += device_stages(self.program, build.device)
+            if build is not None and build.ok:
+                self._stages += device_stages(self.program, build)
         return self._stages
 
     @property

@@ -120,15 +120,48 @@ def _place(span: Any) -> Span | None:
     return Span(int(span.line), int(span.column) - 1, int(span.end_line), int(span.end_column) - 1)
 
 
-def device_stages(program: Any, device: Any) -> tuple[Stage, ...]:
-    """The passes of the tail, then `cuda`, `ptx` and `sass`, whose texts are made when asked for."""
+LARGE = 4000  # statements of a program whose CUDA C is made when it is asked for, not with every report
+
+
+@dataclass(frozen=True)
+class LaterCode:
+    """The device code of a large program: made when a text of it is asked for."""
+
+    build: Any
+
+    @property
+    def made(self) -> bool:
+        return "device" in vars(self.build)
+
+    def has(self, language: str) -> bool:
+        return self.made and self.build.device.has(language)
+
+    def text(self, language: str) -> tuple[str, tuple[Any, ...]]:
+        from ..device import DeviceError
+
+        if self.build.device.diagnostics:
+            raise DeviceError(self.build.device.diagnostics[0])
+        return self.build.device.text(language)
+
+
+def device_stages(program: Any, build: Any) -> tuple[Stage, ...]:
+    """The passes of the tail, then `cuda`, `ptx` and `sass`, whose texts are made when asked for.
+
+    Nothing where the tail failed.  Of a large program that has no device code yet only the texts, all on demand.
+    """
     spans = tuple(program.statement_spans)
     stages: list[Stage] = []
-    for one in device.passes:
-        before = None if one.changed or not stages else stages[-1]
-        stages.append(Stage(one.name, one.reason, one.milliseconds, one.changed, one.module, before=before))
+    device: Any = LaterCode(build)
+    milliseconds = 0.0
+    if device.made or len(spans) <= LARGE:
+        device, milliseconds = build.device, build.device.milliseconds
+        if device.diagnostics:
+            return ()
+        for one in device.passes:
+            before = None if one.changed or not stages else stages[-1]
+            stages.append(Stage(one.name, one.reason, one.milliseconds, one.changed, one.module, before=before))
     for language, reason, milliseconds in (
-        ("cuda", "what NVRTC compiles", device.milliseconds),
+        ("cuda", "what NVRTC compiles", milliseconds),
         ("ptx", "what NVRTC makes of it, before registers are chosen", 0.0),
         ("sass", "what the multiprocessors execute", 0.0),
     ):
