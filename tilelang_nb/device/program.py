@@ -20,6 +20,7 @@ from tilelang_nb.source.collector import collector_paused
 from tilelang_nb.source.diagnostic import Diagnostic, Refusal
 from tilelang_nb.source.text import Span
 
+from .block_order import in_panels
 from .cuda_source import CudaText, print_cuda
 from .disassemble import disassemble
 from .launch import DeviceLaunch, launch_of
@@ -226,9 +227,11 @@ def generate(lowered: Lowered, *, arch: str, options: Mapping[str, Any] | None =
 def _generate(lowered: Lowered, arch: str, options: dict[str, Any], span: Span | None) -> DeviceProgram:
     functions: dict[str, Any] = {}
     writers: list[ReportWriter] = []
-    for launch in lowered.launches:
+    for launch, swizzle in zip(lowered.launches, lowered.swizzles or [None] * len(lowered.launches)):
         writer = ReportWriter()
         function = spell_out(launch, writer, arch)
+        if swizzle is not None and not writer.sites:  # reports name blocks as they are started
+            function = in_panels(function, *swizzle)
         if writer.sites:
             function = _with_parameter(function, writer)
         functions[str(launch.attrs["global_symbol"])] = function

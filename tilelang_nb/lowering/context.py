@@ -209,6 +209,7 @@ class Lowered:
     """What lowering gives.  With an error among the diagnostics, `launches` is empty.
 
     failed_in: the stage at which it ended then.
+    swizzles: per launch what `T.use_swizzle` asks for, (panel size, order of blocks), or None.
     """
 
     snapshots: tuple[Snapshot, ...]
@@ -217,4 +218,5 @@ class Lowered:
     diagnostics: tuple[Diagnostic, ...]
     shared_memory: tuple[SharedBuffer, ...] = ()
     layouts: Mapping[str, Fragment] = field(default_factory=dict)
+    swizzles: tuple[tuple[int, str] | None, ...] = ()
     failed_in: str = ""

@@ -96,6 +96,7 @@ def _lower(program: Any, arch: str, options: dict[str, Any]) -> Lowered:
         launches=() if failed else tuple(functions),
         workspaces=workspaces,
         diagnostics=tuple(sorted(dict.fromkeys(found), key=lambda diagnostic: diagnostic.order)),
+        swizzles=tuple(_swizzle(launch) for _, launch in launches),
         shared_memory=tuple(tile for _, launch in launches for tile in launch.facts.get("shared_memory", ())),
         layouts={buffer.name: layout for _, launch in launches for buffer, layout in launch.layouts.items()},
         failed_in=stage if failed else "",
@@ -111,6 +112,11 @@ def _with_span(function: Any, span: Any) -> Any:
 
 def _differ(one: Any, other: Any) -> bool:
     return not one.same_as(other) and not tvm_ffi.structural_equal(one, other, map_free_vars=True)
+
+
+def _swizzle(launch: LaunchContext) -> tuple[int, str] | None:
+    panel, order, enabled = launch.facts.get("swizzle", (0, "row", False))
+    return (panel, order) if enabled else None
 
 
 def _failed(launches: list[tuple[Any, LaunchContext]]) -> bool:
