@@ -179,6 +179,19 @@ def test_no_traceback_and_no_internal_name_reaches_the_user() -> None:
         assert not INTERNALS.search(report)
 
 
+def test_an_exception_of_host_code_says_what_to_do() -> None:
+    """8.3: A name of the cell that is nearest, an import that is missing; a refused kernel called in another one."""
+    for text, word in (
+        ("total = 1\nprint(totl)", "`total`"),
+        ("x = np.ones(3)", "import numpy"),
+        ("import nump", "install"),
+    ):
+        (found,) = tilelang_nb.compile_cell(text).diagnostics
+        assert found.code == "TL144" and word in found.help and found.label == "Python raised this"
+    text = cell("x = y = n  #!").replace("def k(", "def inner(") + cell("inner(a, f, out, res, n, m)  #!")
+    refuses_cell(text, ("TL101", "x = y = n", "y = x"), ("TL127", "inner(a, f, out, res, n, m)", "@T.macro"))
+
+
 def test_an_internal_failure_is_tl900_and_keeps_the_session_alive(monkeypatch: pytest.MonkeyPatch) -> None:
     """8.4: With a short report to copy; the next cell works."""
     cache.clear()

@@ -57,6 +57,7 @@ class Session:
         self.exception: BaseException | None = None
         self._found: dict[Any, Diagnostic] = {}
         self._running = False
+        self._namespace: dict[str, Any] = {}
         self._may_grow = "**" in text.source or "<<" in text.source
         self._builtins: dict[str, Any] = {}
 
@@ -102,7 +103,7 @@ class Session:
         before = namespace.get("__builtins__", _ABSENT)
         namespace["__builtins__"] = self._builtins
         self._bind_modules(namespace)
-        self._running = True
+        self._running, self._namespace = True, namespace
         try:
             for node in tree.body:
                 self._run_statement(node, node is tree.body[-1], namespace, compiler)
@@ -212,10 +213,18 @@ class Session:
         if is_internal(error.__traceback__) and not isinstance(error, ModuleNotFoundError):
             self.report(internal_error(error).at(span, tuple(notes)))
             return
-        message = say.ExceptionWhileBuilding(
-            exception=exception_text(error), remedy="correct the Python code of this line"
-        )
+        message = say.ExceptionInHostCode(exception=exception_text(error), remedy=self._remedy(error))
         self.report(message.at(span, tuple(notes)))
+
+    def _remedy(self, error: BaseException) -> str:
+        """What to do about an exception of host code."""
+        if isinstance(error, ModuleNotFoundError):
+            return "correct the name, or install the module"
+        if type(error) is NameError and error.name is not None:
+            names = [*self._namespace, *dir(builtins)]
+            message = undefined(error.name, [name for name in names if not name.startswith("__")])
+            return message.fill(message.advice)
+        return "correct the Python code of this line"
 
     def host_place(self, traceback: Any, node: ast.stmt) -> tuple[Span, list[Note]]:
         """The innermost place in this cell that a traceback leads to, and notes of the lines on the way."""

@@ -96,8 +96,11 @@ class Walker(Bindings):
 
     def python_exception(self, error: BaseException) -> Refusal:
         """An exception that is no refusal, as one."""
-        if is_internal(error.__traceback__):
-            message: Message = internal_error(error)
+        if isinstance(getattr(error, "diagnostics", None), tuple):  # of a kernel that was refused
+            remedy = "make it a `@T.macro`, or launch the kernels one after the other"
+            message: Message = say.UnsupportedSyntax(what="a call of a refused kernel in a kernel", remedy=remedy)
+        elif is_internal(error.__traceback__):
+            message = internal_error(error)
         else:
             message = raised(error)
         return Refusal(message).with_traceback(error.__traceback__)

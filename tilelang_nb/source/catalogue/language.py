@@ -33,6 +33,7 @@ __all__ = [
     "LargeExpansion",
     "MacroRecursionLimit",
     "ExceptionWhileBuilding",
+    "ExceptionInHostCode",
     "AssertionFailedWhileBuilding",
 ]
 
@@ -366,6 +367,13 @@ class ExceptionWhileBuilding(Message):
 
     exception: str
     remedy: str
+
+
+@dataclass(frozen=True)
+class ExceptionInHostCode(ExceptionWhileBuilding):
+    """Code of the cell outside its kernels raised a Python exception."""
+
+    label = "Python raised this"
 
 
 @dataclass(frozen=True)
