@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import itertools
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -107,6 +108,8 @@ def walk(walker: Walker, parameters: list[Parameter]) -> None:
     """One pass over the body of a kernel, with its parameters bound; a refused one is silent in the body."""
     node = walker.definition.node
     walker.builder.at(node, walker.definition.text)
+    for extent in itertools.chain.from_iterable(p.shape for p in parameters):
+        walker.builder.ranges.size(extent)
     try:
         arguments = {p.name: argument_of(p) for p in parameters}
         for name in {argument.arg for argument in parameters_of(node)} - arguments.keys():

@@ -18,6 +18,7 @@ from ..source.diagnostic import Refusal
 from ..source.wording import number_text, with_article
 from .assign import bind_target
 from .launches import run_launch, thread_axis
+from .loop_counts import Plan, known_step, saturated, unknown_step
 from .merge import merge_loop
 from .names import bound_names
 from .unroll import Node, Turn
@@ -45,16 +46,20 @@ def device_loop(walker: Any, node: ast.For, spec: DeviceLoop, loop: Any) -> None
     ranges = ((0, loop_specs.persistent_waves(spec), 1),) if persistent else spec.dims
     labels = ("wave",) if persistent else tuple(target.id for target in targets)
     plans = [walker.locate(node.iter, bounds, walker, label, r) for label, r in zip(labels, ranges)]
+    if spec.kind not in ("serial", "unroll", "grid"):
+        plans = [saturated(plan) for plan in plans]
     _check_elements(node, spec, plans)
     scope = walker.open("parallel" if spec.kind == "parallel" else "for", node, names)
     loop.scope = scope
     loops, values = [], []
-    for label, (start, extent, step, dtype) in zip(labels, plans):
-        plain = not isinstance(step, Value) and step == 1
-        var = tir.Var(label if plain else f"{label}_turn", dtype)
-        loops.append((var, as_type(start, dtype) if plain else constant(0, dtype), extent))
-        value = Value(var, dtype, scope)
-        values.append(value if plain else (start + value * step).astype(dtype))
+    for label, (start, extent, step, dtype, counter) in zip(labels, plans):
+        plain = not isinstance(step, Value) and step == 1 and counter == dtype
+        var = tir.Var(label if plain else f"{label}_turn", counter)
+        loops.append((var, as_type(start, dtype) if plain else constant(0, counter), extent))
+        builder.ranges.bind(*loops[-1])
+        value = Value(var, counter, scope)
+        stepped = value if not isinstance(step, Value) and step == 1 else value * step
+        values.append(value if plain else (start + stepped).astype(dtype))
     value = None
     inside = None
     if persistent:
@@ -108,7 +113,7 @@ def _targets(node: ast.For, spec: DeviceLoop) -> list[ast.Name]:
 
 def _check_elements(node: ast.For, spec: DeviceLoop, plans: list[Any]) -> None:
     """TL004 for more elements in a `T.Parallel` than its threads can count."""
-    extents = [int(extent.value) for _, extent, _, _ in plans if isinstance(extent, tir.IntImm)]
+    extents = [int(extent.value) for _, extent, *_ in plans if isinstance(extent, tir.IntImm)]
     if spec.kind == "parallel" and math.prod(extents) >= 2**31:
         problem = f"`T.Parallel` over {math.prod(extents):,} elements"
         raise Refusal(say.BadArgument(problem=problem, remedy="it has to be below 2**31: use more blocks"), node.iter)
@@ -136,8 +141,8 @@ def _unrolled(walker: Any, node: ast.For, spec: DeviceLoop, plans: list[Any]) ->
     return record
 
 
-def bounds(walker: Any, name: str, given: tuple[Any, Any, Any]) -> tuple[Any, Any, Any, str]:
-    """Start, TIR extent (never negative), step and dtype of a loop variable.
+def bounds(walker: Any, name: str, given: tuple[Any, Any, Any]) -> Plan:
+    """The plan of a loop variable.
 
     Bounds that read memory are evaluated once, before the loop.
     """
@@ -171,21 +176,10 @@ def bounds(walker: Any, name: str, given: tuple[Any, Any, Any]) -> tuple[Any, An
             turns = max(0, (stop - start + step - (1 if step > 0 else -1)) // step)  # `len` ends at 2**63
             loop_specs.check_bound(turns, "the number of turns")
             dtype = dtype if turns < 2**31 else "int64"
-            return start, constant(turns, dtype), step, dtype
-        if step == 1:
-            count = stop if not isinstance(start, Value) and start == 0 else stop - start
-        else:
-            count = (stop - start + (step - 1 if step > 0 else step + 1)) // step
-        count = simplified(count)
-        if not isinstance(count, Value):
-            return start, constant(max(0, count), dtype), step, dtype
-        return start, tir.Max(as_type(count, dtype), constant(0, dtype)), step, dtype
-    zero = constant(0, dtype)
-    up = as_type(stop - start + (step - 1), dtype), as_type(step, dtype)
-    down = as_type(start - stop - (step + 1), dtype), as_type(0 - step, dtype)
-    falling = tir.if_then_else((step < 0).use(), tir.FloorDiv(*down), zero)
-    count = tir.if_then_else((step > 0).use(), tir.FloorDiv(*up), falling)
-    return start, tir.Max(walker.builder.bind(f"{name}_turns", count, dtype), zero), step, dtype
+            return Plan(start, constant(turns, dtype), step, dtype, dtype)
+        return known_step(walker.builder.ranges, start, stop, step, dtype)
+    plan = unknown_step(walker.builder.ranges, start, stop, step, dtype)
+    return plan._replace(extent=walker.builder.bind(f"{name}_turns", plan.extent, plan.counter))
 
 
 def kept(walker: Any, bound: Any) -> Any:

@@ -28,6 +28,7 @@ from ..source import catalogue as say
 from ..source.diagnostic import Message, Refusal
 from ..source.text import Span, Text
 from .locate import header_span
+from .loop_counts import Ranges
 from .refusals import stores_region
 from .scopes import Scope
 
@@ -60,6 +61,7 @@ class Builder:
         self.hint: str | None = None
         self.launch: Launch | None = None
         self.layouts: dict[str, Any] = {}
+        self.ranges = Ranges()
         self.scope, self.warn = scope, warn
         self.inline: Any = None  # set by the walk: (macro, args, kwargs, names) -> result
         self.statement_spans: list[Any] = []

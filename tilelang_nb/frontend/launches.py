@@ -98,6 +98,8 @@ def run_launch(walker: Any, node: Any, blocks: Any, threads: Any, target: ast.ex
     builder.launch = Launch(
         tuple((axis.var, extent) for axis, extent in threads), tuple((axis.var, extent) for axis, extent in blocks)
     )
+    for var, extent in (*builder.launch.threads, *builder.launch.blocks):
+        builder.ranges.bind(var, constant(0, "int32"), extent)
     leaving = None
     try:
         try:
