@@ -221,8 +221,7 @@ class Session:
         if isinstance(error, ModuleNotFoundError):
             return "correct the name, or install the module"
         if type(error) is NameError and error.name is not None:
-            names = [*self._namespace, *dir(builtins)]
-            message = undefined(error.name, [name for name in names if not name.startswith("__")])
+            message = undefined(error.name, [name for name in self._namespace if not name.startswith("__")])
             return message.fill(message.advice)
         return "correct the Python code of this line"
 

@@ -160,13 +160,13 @@ def device_stages(program: Any, build: Any) -> tuple[Stage, ...]:
         for one in device.passes:
             before = None if one.changed or not stages else stages[-1]
             stages.append(Stage(one.name, one.reason, one.milliseconds, one.changed, one.module, before=before))
-    for language, reason, milliseconds in (
+    for language, reason, took in (
         ("cuda", "what NVRTC compiles", milliseconds),
         ("ptx", "what NVRTC makes of it, before registers are chosen", 0.0),
         ("sass", "what the multiprocessors execute", 0.0),
     ):
         code = DeviceCode(language, device, spans)
-        stages.append(Stage(language, reason, milliseconds, True, code=code))
+        stages.append(Stage(language, reason, took, True, code=code))
     return tuple(stages)
 
 
