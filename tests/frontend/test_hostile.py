@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import threading
 
 import numpy as np
 import pytest
@@ -367,3 +368,47 @@ def test_a_macro_that_was_refused_gives_no_value_that_could_be_refused_again() -
     before = "@T.macro\ndef climb(v, d):\n    if d == 0:\n        return v\n    return climb(v + 1, d - 1)\n"
     cell = run_cell(kernel("for i in T.grid(2, 2):\n    out[0] = climb(n, 2)", before=before))
     assert [code for code, _ in cell.errors] == ["TL004"]
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        "out.__setitem__(0, 1)",
+        "T.fill(out, 1)",
+        "T.fill(out)",
+        "sink.append(out[0])",
+        "give(out)",
+    ],
+)
+@pytest.mark.parametrize("pool", [False, True])
+def test_an_operation_in_another_thread_is_refused(capsys, work, pool):
+    start = (
+        "    with ThreadPoolExecutor(1) as pool: pool.submit(lambda: WORK)\n"
+        if pool
+        else "    thread = threading.Thread(target=lambda: WORK)\n    thread.start()\n    thread.join()\n"
+    )
+    before = "import threading\nfrom concurrent.futures import ThreadPoolExecutor\nsink = []\n"
+    before += "@T.macro\ndef give(v):\n    v[0] = 1\n"
+    helper = f"def helper(out, n):\n{start.replace('WORK', work)}"
+    hook = threading.excepthook
+    cell = run_cell(HEAD + before + helper + kernel("helper(out, n)\nout[1] = 2"))
+    assert [code for code, _ in cell.marked()] == ["TL004"]
+    assert cell.marked()[0][1] == "helper(out, n)"
+    assert threading.excepthook is hook
+    assert capsys.readouterr().err == ""
+    assert not run_cell(HEAD + kernel("out[1] = 2")).errors
+
+
+def test_a_truth_value_asked_for_in_another_thread_is_refused(capsys):
+    helper = "import threading\ndef helper(n):\n    thread = threading.Thread(target=lambda: 1 if n > 3 else 2)\n"
+    cell = run_cell(HEAD + helper + "    thread.start()\n    thread.join()\n" + kernel("helper(n)\nout[1] = 2"))
+    assert cell.marked() == [("TL004", "helper(n)")]
+    assert capsys.readouterr().err == ""
+
+
+def test_python_in_another_thread_is_python():
+    before = "import threading\nfound = []\n"
+    helper = "def helper():\n    t = threading.Thread(target=lambda: found.append(5))\n"
+    helper += "    t.start()\n    t.join()\n    return found[-1]\n"
+    cell = run_cell(HEAD + before + helper + kernel("out[1] = helper()"))
+    assert not cell.errors

@@ -118,6 +118,8 @@ def walk(walker: Walker, parameters: list[Parameter]) -> None:
         walker.suite(node.body)
     except ReturnValue as returned:
         walker.returned = returned.value
+    for message in walker.builder.lost[:1]:
+        walker.report(Refusal(message), node)
     walker.scope.open = False  # what was made here is of no use to another kernel
 
 

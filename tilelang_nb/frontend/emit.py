@@ -62,6 +62,7 @@ class Builder:
         self.launch: Launch | None = None
         self.layouts: dict[str, Any] = {}
         self.ranges = Ranges()
+        self.lost: list[Message] = []  # refusals of operations in other threads
         self.scope, self.warn = scope, warn
         self.inline: Any = None  # set by the walk: (macro, args, kwargs, names) -> result
         self.statement_spans: list[Any] = []

@@ -84,14 +84,20 @@ class Walker(Bindings):
         if code is None:
             code = codes[node] = compile_expression(node)
         try:
-            return eval(code, self.frame.names)
+            value = eval(code, self.frame.names)
+            if self.builder.lost:
+                raise Refusal(self.builder.lost[0])
+            return value
         except (Poisoned, ReturnValue, Leave, KeyboardInterrupt):
             raise
         except Refusal as refusal:
+            self.builder.lost.clear()
             raise self.located(refusal, node, code) from None
         except RecursionError:
             raise Refusal(too_deep("a call"), node) from None
         except BaseException as error:  # whatever the user's compile-time code raises, SystemExit included
+            if self.builder.lost:
+                raise self.located(Refusal(self.builder.lost.pop()), node, code) from None
             raise self.located(self.python_exception(error), node, code) from None
 
     def python_exception(self, error: BaseException) -> Refusal:

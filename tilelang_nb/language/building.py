@@ -5,7 +5,8 @@ The front end puts its builder there with `building`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import threading
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Protocol
@@ -49,6 +50,8 @@ def builder() -> Any:
     """The builder of the kernel being built; TL004 where there is none."""
     stack = BUILDERS.get()
     if not stack:
+        if _AT_WORK:
+            raise _lost()
         raise Refusal(outside_kernel("a T operation"))
     return stack[-1]
 
@@ -63,6 +66,8 @@ def on_host(refusal: Refusal, called: str = "", arguments: Iterable[Any] = ()) -
 
     called: its function.  arguments: with an array among them it was meant for a kernel, whatever else was wrong.
     """
+    if _AT_WORK:
+        return _lost()
     meant = refusal.code == "TL004" and any(
         hasattr(a, "__array_interface__") or hasattr(a, "__dlpack__") for a in arguments
     )
@@ -80,7 +85,45 @@ def is_building() -> bool:
 def building(found: Any) -> Iterator[None]:
     """Make `found` the builder that operations reach."""
     token = BUILDERS.set((*BUILDERS.get(), found))
+    _AT_WORK.append(found)
+    before = _watch_threads()
     try:
         yield
     finally:
         BUILDERS.reset(token)
+        _AT_WORK.remove(found)
+        if threading.excepthook is _of_thread and before is not None and not _AT_WORK:
+            threading.excepthook = before
+
+
+# Python code of a kernel may start threads.  The builder belongs to the thread that builds: an operation in another one
+# has no place among the statements, and what it raises there reaches nobody.  So it is also noted at the builders.
+_AT_WORK: list[Any] = []  # the builders of all threads
+_hook_before: Callable[[Any], Any] = threading.excepthook
+
+
+def _watch_threads() -> Callable[[Any], Any] | None:
+    """Let what is refused in other threads be noted instead of printed; the hook that was there."""
+    global _hook_before
+    if threading.excepthook is not _of_thread:
+        _hook_before, threading.excepthook = threading.excepthook, _of_thread
+    return _hook_before
+
+
+def _of_thread(args: Any) -> None:
+    if not (isinstance(args.exc_value, Refusal) and _AT_WORK):
+        _hook_before(args)
+    elif not isinstance(args.exc_value.message, say.OutsideKernel):  # those are noted where they are raised
+        _lost()
+
+
+def _lost() -> Refusal:
+    """The refusal of an operation in another thread than that which builds, noted at the builders at work."""
+    problem = "a T operation in another thread"
+    refusal = Refusal(say.OutsideKernel(problem, "call it in the thread that builds the kernel, without a pool"))
+    for found in list(_AT_WORK):
+        lost = getattr(found, "lost", None)
+        if lost is not None:
+            lost.append(refusal.message)
+    return refusal
+

@@ -49,7 +49,7 @@ class Value(KnownAtLaunch):
         self.expr, self.dtype, self.scope, self.reads, self.origin = expr, dtype, scope, reads, origin
         self.depth, self.size = 0, 1
         if reads:
-            BUILDERS.get()[-1].pending.append(weakref.ref(self))
+            builder().pending.append(weakref.ref(self))
 
     def use(self) -> Any:
         """The TIR expression, if the value still exists."""
