@@ -132,13 +132,11 @@ export class CodeView {
     this.paint();
   }
 
-  /** Scrolls sideways until the end of a drawn row, and a range of columns above it, is in sight, but not past its start. */
-  reach(row: number, column: number, endColumn: number): void {
-    const line = this.window.querySelector<HTMLElement>(`[data-row="${row}"] > .line`);
+  /** Scrolls sideways until a range of columns is in sight, but not past its start; where it is in sight, not at all. */
+  reach(column: number, endColumn: number): void {
+    const line = this.window.querySelector<HTMLElement>(".row > .line");
     if (!line) return;
-    const text = document.createRange();
-    text.selectNodeContents(line);
-    const end = Math.max(text.getBoundingClientRect().right, line.getBoundingClientRect().left + Math.min(endColumn, column + 40) * CHARACTER);
+    const end = line.getBoundingClientRect().left + Math.min(endColumn, column + 24) * CHARACTER;
     const beyond = end - this.scroller.getBoundingClientRect().right + 12;
     if (beyond > 0) this.scroller.scrollLeft = Math.min(beyond, Math.max(0, column * CHARACTER - 24));
   }

@@ -58,9 +58,10 @@ export function keepingFocus(root: HTMLElement, draw: () => void, standIn: () =>
   const inside = active !== null && root.contains(active);
   const key = inside ? active.getAttribute("data-k") : null;
   draw();
-  if (!inside || (active.isConnected && root.contains(active))) return;
+  const isShown = (element: Element): boolean => element.isConnected && root.contains(element) && (element.checkVisibility?.() ?? true);
+  if (!inside || isShown(active)) return;
   const again = key === null ? null : root.querySelector<HTMLElement>(`[data-k="${CSS.escape(key)}"]`);
-  (again ?? standIn()).focus({ preventScroll: true });
+  (again && isShown(again) ? again : standIn()).focus({ preventScroll: true });
 }
 
 /** Arrow keys walk among siblings: calls step with the distance of a pressed key. */

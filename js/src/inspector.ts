@@ -328,9 +328,17 @@ export class Inspector implements Shell {
         }),
       ),
     );
+    this.drawHits();
+  }
+
+  /** "2/3 here · 28 in all": the hit line under the cursor, of how many. */
+  drawHits(): void {
     const { search, stage, kernel } = this.state;
+    const { lines, count } = search.in(stage.listing);
+    const pane = this.codePane;
+    const at = pane ? lines.indexOf(pane.lineAt(pane.code.cursor) ?? 0) : -1;
     const all = [...new Set(kernel.stages.map((one) => one.listing))].reduce((sum, listing) => sum + search.in(listing).count, 0);
-    fill(this.hits, search.query && `${grouped(search.in(stage.listing).count)} here · ${grouped(all)} in all`);
+    fill(this.hits, search.query && `${at < 0 ? grouped(count) : `${grouped(at + 1)}/${grouped(lines.length)}`} here · ${grouped(all)} in all`);
   }
 
   // ---- search and keys

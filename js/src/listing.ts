@@ -111,6 +111,11 @@ export class Listing {
     return this.links.origins[this.index.originAt[line] - 1] ?? null;
   }
 
+  /** The first line that comes from the source: what stands before it is the same for every kernel. */
+  get begins(): number {
+    return this.links.runs[0]?.[0] ?? 1;
+  }
+
   /** Why a line has no source line. */
   gap(line: number): string | null {
     return this.index.gapReasons[this.index.gapAt[line] - 1] ?? null;

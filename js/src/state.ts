@@ -54,6 +54,8 @@ export interface Shell {
   explain(line: number, stage?: Stage, inPassing?: boolean): void;
   copy(text: string, what: string): void;
   goToStage(distance: number): void;
+  /** Says anew which hit the cursor is at. */
+  drawHits(): void;
 }
 
 export interface Pane {

@@ -46,7 +46,10 @@ export class Steps {
       if (isLinked(row) && !isLinked(row - 1)) {
         pane.code.reveal(row);
         const line = pane.lineAt(row);
-        if (line !== null) this.shell.explain(line);
+        if (line !== null) {
+          this.shell.explain(line);
+          this.shell.say(`line ${line} of ${this.shell.state.stage.name}, from line ${listing.origin(line)?.lines[0] ?? ""}`);
+        }
         return;
       }
     }
@@ -82,5 +85,6 @@ export class Steps {
     const pane = this.pane();
     const row = pane?.rowOf(line) ?? -1;
     if (pane && row >= 0) pane.code.reveal(row);
+    this.shell.drawHits();
   }
 }

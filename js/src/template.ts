@@ -145,5 +145,13 @@ function binds(tokens: readonly string[], at: number): boolean {
   return /^\s+$/.test(before) && /^[^\W\d]/.test(tokens[at - 2] ?? "") && tokens[at - 2] !== "in" && tokens[at - 2] !== "return";
 }
 
-/** Name of the nth hole: a, b, ... z, aa, ... */
+/** Names of holes that no variable has. */
+export function holeNames(count: number, taken: Iterable<string>): string[] {
+  const others = new Set(taken);
+  const names: string[] = [];
+  for (let n = 0; names.length < count; n++) if (!others.has(holeName(n))) names.push(holeName(n));
+  return names;
+}
+
+/** a, b, ... z, aa, ... */
 export const holeName = (n: number): string => (n < 26 ? String.fromCharCode(97 + n) : holeName(Math.floor(n / 26) - 1) + holeName(n % 26));

@@ -2,8 +2,8 @@
 
 export const clamp = (x: number, low: number, high: number): number => Math.max(low, Math.min(high, x));
 
-/** 1234567 as 1 234 567 with narrow spaces. */
-export const grouped = (n: number): string => String(n).replace(/\B(?=(\d{3})+$)/g, "\u202f");
+/** 1234567 as 1,234,567, as the compiler's own texts have it. */
+export const grouped = (n: number): string => String(n).replace(/\B(?=(\d{3})+$)/g, ",");
 
 /** At most five characters: 9999, 12k, 3.4M. */
 export const brief = (n: number): string => (n < 10_000 ? String(n) : n < 1_000_000 ? `${Math.round(n / 1000)}k` : `${(n / 1_000_000).toFixed(1)}M`);

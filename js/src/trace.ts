@@ -79,6 +79,8 @@ function openKernel(wire: WireKernel, trace: WireTrace, rows: readonly string[],
   const stages = openStages(wire.stages ?? [], trace, rows, first);
   const reached = stages.filter((stage) => stage.listing);
   const initial =
+    // a default that only repeats another stage's text says less than the device code
+    stages.find((stage) => stage.name === "cuda" && stage.listing && stages.find((one) => one.name === wire.default)?.sameAs) ??
     stages.find((stage) => stage.name === wire.default && stage.listing) ??
     reached.findLast((stage) => stage.name === "cuda" || stage.name === "thread") ??
     reached.at(-1) ??

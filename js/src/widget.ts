@@ -68,7 +68,13 @@ async function insertBelow(notebook: NotebookModel, model: Model, el: HTMLElemen
   const index = marked(notebook, `tnb-${String(model.get("ident"))}`) ?? Number(cell?.dataset.windowedListIndex ?? NaN);
   if (!(index >= 0 && index < notebook.cells.length)) return false;
   notebook.sharedModel.insertCell(index + 1, { cell_type: "code", source: text, metadata: {} });
-  requestAnimationFrame(() => cell?.nextElementSibling?.scrollIntoView({ block: "nearest" }));
+  // it is selected as a click on its prompt would: Shift+Enter then runs it
+  setTimeout(() => {
+    const next = document.querySelector<HTMLElement>(`[data-windowed-list-index="${index + 1}"]`);
+    next?.scrollIntoView({ block: "nearest" });
+    const prompt = next?.querySelector(".jp-InputPrompt");
+    for (const kind of ["mousedown", "mouseup"]) prompt?.dispatchEvent(new MouseEvent(kind, { bubbles: true, cancelable: true, button: 0 }));
+  }, 150);
   return true;
 }
 

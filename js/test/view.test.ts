@@ -147,7 +147,7 @@ describe("search", () => {
     const field = root.querySelector<HTMLInputElement>('[data-tnb="search"]')!;
     field.value = "needle";
     field.dispatchEvent(new Event("input", { bubbles: true }));
-    expect(root.querySelector('[data-tnb="search-count"]')!.textContent).toBe("1 here · 2 in all");
+    expect(root.querySelector('[data-tnb="search-count"]')!.textContent).toBe("1/1 here · 2 in all");
     press(field, "Enter");
     expect(root.dataset.stage).toBe("thread");
     press(field, "Enter", { shiftKey: true });

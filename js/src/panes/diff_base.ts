@@ -12,7 +12,8 @@ export function baseOf(shell: Shell): Stage | null {
   if (named) return named;
   const earlier = before(kernel.stages, stage);
   if (earlier) return earlier;
-  // the first stage of another language: against what it was made from
+  // the first stage of another language: against itself in the last run, or what it was made from
+  if (base === null && shell.trace.previous?.kernels?.[kernel.name]?.stages?.[stage.name] !== undefined) return null;
   const at = kernel.stages.indexOf(stage);
   return kernel.stages.slice(0, Math.max(at, 1)).findLast((one) => one.listing && one.listing !== stage.listing) ?? kernel.stages[0];
 }

@@ -59,14 +59,13 @@ export class ProblemsPane implements Pane {
   private drawHead(): void {
     const { trace } = this.shell;
     const { patched } = trace.wire;
-    if (!patched) return;
     const sure = trace.problems.filter((problem) => problem.fixes.some((fix) => fix.sure)).length;
-    const many = sure > 1;
+    if (!patched || sure < 2) return; // the card of a single fix offers it
     fill(
       this.head,
-      span("grow ellipsis", bold(`${sure} of ${trace.problems.length}`), ` ${sure === 1 ? "has" : "have"} a sure fix`),
-      this.insertButton("insert-all", many ? `Insert cell with ${sure === 2 ? "both" : `all ${sure}`} fixes` : "Insert patched cell", patched.text, "insert-patched", true),
-      button("copy-all", "Copy", () => this.shell.copy(patched.text, "the patched cell"), { class: "button", "data-tnb": "copy-patched", title: `copy the cell with ${many ? "these fixes" : "this fix"}` }),
+      span("grow ellipsis", bold(`${sure} of ${trace.problems.length}`), " have a sure fix"),
+      this.insertButton("insert-all", `Insert cell with ${sure === 2 ? "both" : `all ${sure}`} fixes`, patched.text, "insert-patched", true),
+      button("copy-all", "Copy", () => this.shell.copy(patched.text, "the patched cell"), { class: "button", "data-tnb": "copy-patched", title: "copy the cell with these fixes" }),
     );
   }
 
@@ -80,7 +79,7 @@ export class ProblemsPane implements Pane {
         void insert(text).then(
           (done) => {
             if (done) {
-              this.shell.tell("a patched cell was inserted below");
+              this.shell.tell("a patched cell was inserted below: Shift+Enter there runs it");
               this.shell.say("a patched cell was inserted below");
             } else this.shell.copy(text, "the patched cell, to be pasted in a new cell");
           },

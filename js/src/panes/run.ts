@@ -36,6 +36,17 @@ export class RunPane implements Pane {
     ];
     fill(
       this.page,
+      this.section(
+        "Findings",
+        findings.map((found) =>
+          h(
+            "tr",
+            null,
+            h("td", null, span(found.wire.severity === "error" ? "bad" : "amber", `${found.wire.severity === "error" ? "✕" : "▲"} ${found.wire.code}`)),
+            h("td", { colspan: 2 }, button(`finding-${found.wire.code}-${found.place?.line ?? 0}`, found.wire.message.replaceAll("`", ""), () => this.shell.set({ view: "problems", problem: trace.problems.indexOf(found) }), { class: "link value" }), this.lineLink(found.place?.line, " · ")),
+          ),
+        ),
+      ),
       this.section("Launch", launchRows),
       this.section("Parameters", wire.parameters?.map((one) => this.row({ name: one.name, value: one.dtype, unit: one.kind === "scalar" ? "scalar" : `[${one.shape.join(", ")}]` }))),
       this.section(
@@ -45,17 +56,7 @@ export class RunPane implements Pane {
       ),
       this.section(
         "Simulated device",
-        [
-          findings.map((found) =>
-            h(
-              "tr",
-              null,
-              h("td", null, span("amber", `▲ ${found.wire.code}`)),
-              h("td", { colspan: 2 }, button(`finding-${found.wire.code}-${found.place?.line ?? 0}`, found.wire.message.replaceAll("`", ""), () => this.shell.set({ view: "problems", problem: trace.problems.indexOf(found) }), { class: "link value" }), this.lineLink(found.place?.line, " · ")),
-            ),
-          ),
-          counters.map((fact) => this.row(fact)),
-        ],
+        counters.map((fact) => this.row(fact)),
       ),
       wire.printed?.length ? this.section("Printed while it was built", null, h("pre", { class: "printed" }, wire.printed.map((line) => [line, h("br")]))) : null,
     );

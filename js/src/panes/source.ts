@@ -81,7 +81,7 @@ export class SourcePane implements Pane {
     this.code.reveal(at - 1);
     if (!this.code.isVisible(at)) this.code.scrollTo(this.code.top + 36);
     const { line, column, endLine, endColumn } = problem.place!;
-    this.code.reach(at, column, line === endLine ? endColumn : column);
+    this.code.reach(column, line === endLine ? endColumn : column);
   }
 
   soften(lines: readonly number[] | null): void {
@@ -160,7 +160,11 @@ export class SourcePane implements Pane {
   private message(column: number, text: string): Kid {
     const room = this.code.scroller.clientWidth - 96;
     const isLeft = room > 0 && (column + 2) * CHARACTER + text.length * 7 > room && column * CHARACTER > text.length * 7.6;
-    if (!isLeft) return [span("caret", " ".repeat(column) + "╰ "), prose(text)];
+    if (!isLeft) {
+      // where neither side has the room it begins as far to the left as it must
+      const start = room > 0 ? Math.max(0, Math.min(column, Math.floor((room - text.length * 7.2) / CHARACTER) - 2)) : column;
+      return [span("caret", " ".repeat(start) + (start === column ? "╰ " : "  ")), prose(text)];
+    }
     return [h("span", { class: "caret before", style: { width: `${column}ch` } }, h("span", { class: "words" }, prose(text))), span("caret", "╯")];
   }
 

@@ -1,12 +1,14 @@
 // The chosen stage: its text, what is new in it, where each line comes from, and how many lines are linked to the source.
 
-import { CodeView } from "../code_view";
+import { CodeView, ROW } from "../code_view";
 import { bold, button, div, fill, h, keycap, span, type Kid } from "../dom";
 import { makes, type Listing } from "../listing";
 import { pinned, type Pane, type Shell } from "../state";
 import { grouped } from "../text";
 import { lineText, type Stage } from "../trace";
 import { ListingRows } from "./listing_rows";
+
+const PRELUDE = 6; // lines without an origin at the start of a text that are scrolled over
 
 /** What the keys and pins need of the pane that shows code. */
 export interface CodePane extends Pane {
@@ -53,6 +55,7 @@ export class StagePane implements CodePane {
     const isSameText = this.shown?.listing === listing;
     this.shown = stage;
     this.code.show(new ListingRows(this.shell, stage, null, () => this.code.refresh()), isSameText);
+    if (!isSameText && listing.begins > PRELUDE) this.code.scrollTo((listing.begins - 2) * ROW);
   }
 
   lineAt(row: number): number | null {

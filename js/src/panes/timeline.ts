@@ -32,10 +32,7 @@ export class Timeline implements Pane {
       this.edges();
     });
     this.watch?.observe(this.rail);
-    roving(this.rail, ACROSS, (distance) => {
-      shell.goToStage(distance);
-      this.rail.querySelector<HTMLElement>('[aria-selected="true"]')?.focus();
-    });
+    roving(this.rail, ACROSS, (distance) => this.walk(distance));
   }
 
   close(): void {
@@ -71,6 +68,18 @@ export class Timeline implements Pane {
       this.brought = key;
       this.edges();
     });
+  }
+
+  /** To the next chip: shows its stage; one that must be compiled or unfolded first is only reached, Enter does it. */
+  private walk(distance: number): void {
+    const chips = [...this.rail.querySelectorAll<HTMLElement>("button.chip")];
+    const at = chips.indexOf(document.activeElement as HTMLElement);
+    const next = chips[at + distance];
+    if (at < 0 || !next) return;
+    next.focus();
+    const stage = this.shell.state.kernel.stages.find((one) => one.name === next.dataset.name);
+    if (stage?.listing) this.press(stage, false);
+    else next.scrollIntoView({ block: "nearest", inline: "nearest" });
   }
 
   private fold(group: string): void {

@@ -7,7 +7,7 @@ import type { Site } from "../expansion";
 import type { Listing } from "../listing";
 import { painted } from "../paint";
 import type { Shell } from "../state";
-import { holeName, Templates, type Template } from "../template";
+import { holeNames, Templates, type Template } from "../template";
 import { clamp, grouped, percent, plural } from "../text";
 import type { Kernel, Stage } from "../trace";
 import { ListingRows } from "./listing_rows";
@@ -280,7 +280,7 @@ export class UnrollPane implements CodePane {
       h("span", { class: "dim mono ellipsis", "data-tnb": "bound", "data-name": one.names[0], title: said, "aria-label": `${one.names[0]} = ${here[0] ?? ""}` }, one.names[0]),
       strip,
       one.names.slice(1).map((name, i) => line(name, (turn) => valuesAt(turn)[i + 1] ?? "", "")),
-      template?.holes.slice(0, 8).map((hole, i) => line(holeName(i), (turn) => hole.values.get(one.ordinal([...around, turn])) ?? "", "holes")),
+      template?.holes.slice(0, 8).map((hole, i) => line(this.holes(site, template)[i], (turn) => hole.values.get(one.ordinal([...around, turn])) ?? "", "holes")),
     );
   }
 
@@ -299,6 +299,10 @@ export class UnrollPane implements CodePane {
     ];
   }
 
+  private holes(site: Site, template: Template): string[] {
+    return holeNames(template.holes.length, site.chain().flatMap((one) => one.names));
+  }
+
   private drawTemplate(site: Site, template: Template | null, templates: Templates | null, picked: number): void {
     this.folded.hidden = template === null;
     if (!template || !templates) return;
@@ -306,13 +310,14 @@ export class UnrollPane implements CodePane {
     const lines = site.linesOf(stage.listing!, picked).length;
     const holeAt = new Map<number, number>();
     template.holes.forEach((hole, i) => hole.at.forEach((at) => holeAt.set(at, i)));
+    const names = this.holes(site, template);
     const pre = h("pre", null);
     let line = "";
     const marks: { start: number; end: number; hole: number }[] = [];
     const flush = (): void => {
       let at = 0;
       for (const { start, end, hole } of marks) {
-        pre.append(painted(line.slice(at, start), stage.language), h("span", { class: "hole" }, line.slice(start, end), h("sub", null, holeName(hole))));
+        pre.append(painted(line.slice(at, start), stage.language), h("span", { class: "hole" }, line.slice(start, end), h("sub", null, names[hole])));
         at = end;
       }
       pre.append(painted(line.slice(at), stage.language), "\n");

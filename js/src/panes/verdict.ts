@@ -19,12 +19,21 @@ export class Verdict implements Pane {
     const { trace, state } = this.shell;
     const errors = trace.problems.filter((problem) => problem.wire.severity === "error" && !problem.foundIn).length;
     const failed = errors > 0 || !trace.wire.ok;
+    const findings = trace.problems.filter((problem) => problem.foundIn);
+    const isWrong = findings.some((found) => found.wire.severity === "error");
     const isSimulated = trace.wire.target === "sim";
     fill(
       this.element,
       div(
         "say",
-        span(`state ${failed ? "bad" : "good"}`, failed ? `✕ ${errors ? plural(errors, "error") : "failed"}` : "✓ ok"),
+        failed
+          ? span("state bad", `✕ ${errors ? plural(errors, "error") : "failed"}`)
+          : findings.length
+            ? button("findings", `${isWrong ? "✕" : "▲"} ${plural(findings.length, "finding")}`, () => this.shell.set({ view: "problems" }), {
+                class: `state ${isWrong ? "bad" : "amber"}`,
+                title: "what the simulated device found in the launch",
+              })
+            : span("state good", "✓ ok"),
         this.names(),
         isSimulated
           ? h("span", { class: "tag simulated", title: trace.wire.device ?? "run by the simulated device; not timed" }, "simulated")
@@ -78,7 +87,6 @@ export class Verdict implements Pane {
   }
 
   private facts(): Kid {
-    const { trace } = this.shell;
     const known = this.known();
     const named = (words: Record<string, string>): Kid =>
       Object.entries(words).map(([name, word]) => {
@@ -86,11 +94,6 @@ export class Verdict implements Pane {
         return fact && this.fact(fact, word);
       });
     const shown: Kid[] = [named(MEASURED), this.comparison()];
-    const findings = trace.problems.filter((problem) => problem.foundIn).length;
-    if (findings)
-      shown.push(
-        button("findings", [span("amber", "▲"), span("value", plural(findings, "finding"))], () => this.shell.set({ view: "problems" }), { class: "fact" }),
-      );
     return [shown, named(USED)];
   }
 
@@ -132,6 +135,8 @@ export class Verdict implements Pane {
   private elapsed(failed: boolean): Kid {
     const { trace, state } = this.shell;
     const sum = state.kernel.stages.reduce((total, stage) => total + (stage.milliseconds ?? 0), 0);
+    const said = failed ? undefined : this.known().get("compiled in")?.value; // the same figure as in Run
+    if (said) return span("fact dim wide", `compiled in ${said}`);
     const elapsed = trace.wire.elapsed ?? sum;
     return elapsed > 0 && span("fact dim wide", `${failed ? "after" : "compiled in"} ${milliseconds(elapsed)}`);
   }
