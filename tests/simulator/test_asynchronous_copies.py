@@ -135,6 +135,24 @@ def test_a_copy_under_a_predicate_is_made_by_the_threads_that_have_it():
     np.testing.assert_array_equal(clean(shifted(statements), given)["O"], np.roll(expected, -1, 0))
 
 
+def test_a_copy_may_be_made_by_some_of_the_blocks():
+    a, o = buffer("A", (2, THREADS, 4), "float32"), buffer("O", (2, THREADS, 4), "float32")
+    s = shared("s", (THREADS, 4), "float32")
+
+    def body(t: Any, b: Any) -> list[Any]:
+        i = var("i")
+        fill = [store(s, tir.const(0.0, "float32"), t, i32(column)) for column in range(4)]
+        moved = when(b < 1, copy(address(s, t, i32(0)), address(a, b, t, i32(0)), 16))
+        back = loop(i, 4, store(o, load(s, (t + 1) % THREADS, i), b, t, i))
+        return [*fill, barrier(), moved, commit(), wait(0), barrier(), back]
+
+    kernel = launch([a, o], body, threads=THREADS, blocks=2, allocate=[s])
+    given = np.stack([arrays()["A"], arrays()["A"]])
+    expected = np.roll(given, -1, 1)
+    expected[1] = 0
+    np.testing.assert_array_equal(clean(kernel, {"A": given, "O": np.zeros_like(given)})["O"], expected)
+
+
 def test_a_copy_beyond_the_end_of_its_source_is_found():
     def statements(a: Any, s: Any, t: Any) -> list[Any]:
         return [copy(address(s, t, i32(0)), address(a, t + 1, i32(0)), 16, line=3), commit(), wait(0), barrier()]

@@ -64,6 +64,8 @@ class AsynchronousCopies:
         if beyond.any():
             self.outside_copy(sites[1], beyond, size)
             reading = ~beyond if reading is None else reading & ~beyond
+        if reading is not None:
+            reading = np.broadcast_to(reading, (self.B, self.T))
         lanes = np.broadcast_to(True if mask is None else mask, (self.B, self.T))
         for site, address, who in ((sites[0], to, lanes), (sites[1], start, lanes if reading is None else reading)):
             odd = (np.broadcast_to(address, (self.B, self.T)) % size != 0) & who
