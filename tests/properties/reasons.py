@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -146,35 +146,28 @@ def _covers(node: Any, line: int, column: int) -> bool:
     return (node.lineno, node.col_offset) <= (line, column) <= (node.end_lineno, node.end_col_offset)
 
 
-def _inner(node: ast.AST) -> set[str]:
-    """Names that comprehensions and lambdas in an expression bind for themselves."""
-    found = set()
-    for part in ast.walk(node):
-        if isinstance(part, ast.comprehension):
-            found |= {name.id for name in ast.walk(part.target) if isinstance(name, ast.Name)}
-        elif isinstance(part, ast.Lambda):
-            found |= {argument.arg for argument in part.args.args}
-    return found
+def _names(node: ast.AST, context: type, own: frozenset[str]) -> Iterator[str]:
+    """Names used in a context; own: those that comprehensions and lambdas around the node bind for themselves."""
+    if isinstance(node, ast.Name) and isinstance(node.ctx, context) and node.id not in own:
+        yield node.id
+    if isinstance(node, ast.Lambda):
+        own |= {argument.arg for argument in node.args.args}
+    for clause in getattr(node, "generators", ()):
+        own |= {part.id for part in ast.walk(clause.target) if isinstance(part, ast.Name)}
+    for part in ast.iter_child_nodes(node):
+        yield from _names(part, context, own)
 
 
 def names_read(*nodes: ast.AST) -> set[str]:
     """Names whose value a statement or expression needs."""
-    found = set()
-    for node in nodes:
-        own = {p.id for p in ast.walk(node) if isinstance(p, ast.Name) and isinstance(p.ctx, ast.Load)}
-        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
-            own.add(node.target.id)
-        found |= own - _inner(node)
-    return found
+    found = {name for node in nodes for name in _names(node, ast.Load, frozenset())}
+    changed = [node.target for node in nodes if isinstance(node, ast.AugAssign)]
+    return found | {target.id for target in changed if isinstance(target, ast.Name)}
 
 
 def names_bound(*nodes: ast.AST) -> set[str]:
     """Names that a statement or expression binds."""
-    found = set()
-    for node in nodes:
-        own = {p.id for p in ast.walk(node) if isinstance(p, ast.Name) and isinstance(p.ctx, ast.Store)}
-        found |= own - _inner(node)
-    return found
+    return {name for node in nodes for name in _names(node, ast.Store, frozenset())}
 
 
 def is_parallel(node: ast.AST) -> bool:

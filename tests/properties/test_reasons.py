@@ -39,6 +39,14 @@ BODIES = {
         "x = a",
         True,
     ),
+    "beside a comprehension's own": (
+        "TL134",
+        "x",
+        "x = 0\nfor i in T.Parallel(3):\n    y = [x for x in (n, 2)][1]\n    x = y\nout[0] = x",
+        4,
+        "x = y",
+        True,
+    ),
     "runtime break": ("TL110", "break", "for v in (1, 2):\n    if n > v:\n        break", 3, "break", True),
     "compile-time break": ("TL110", "break", "for v in (1, 2):\n    if v > 1:\n        break", 3, "break", False),
     "break of a device loop": (

@@ -162,6 +162,34 @@ def test_what_belongs_to_the_compiler_is_no_attribute() -> None:
              "out[3] = len(dir(n)) + ('shape' in dir(a))", out=[0, 1, 4, 3])  # fmt: skip
 
 
+COPIES = "import copy\nimport pickle\nimport json"
+
+
+def test_a_device_value_is_copied_as_a_number_is_and_never_pickled() -> None:
+    """0.1, 8.5: TVM's expressions would end the process; a buffer has no second object."""
+    like_python("x = copy.copy(n) + copy.deepcopy([n, [m]])[1][0]\nout[0] = x", COPIES)
+    texts = ["pickle.dumps(n)", "pickle.dumps([a[0]])", "copy.deepcopy(a)", "copy.copy(a[0:2])", "pickle.dumps(a)"]
+    refuses("\n".join(f"x = {text}  #!" for text in texts), *[("TL128", text, " ") for text in texts], before=COPIES)
+
+
+def test_words_of_python_about_operands_are_those_of_the_language() -> None:
+    """8.3: Where Python names the class of what it was given."""
+    texts = [
+        "json.dumps(n)",
+        "'abc'.find(n)",
+        "n()",
+        "n + [1]",
+        "[1] + n",
+        "'{0.expr}'.format(n)",
+        "abs(**3)",
+        "abs(*3)",
+    ]
+    codes = ["TL128" if "format" in text else "TL144" for text in texts]
+    mistakes = [(code, text, " ") for code, text in zip(codes, texts)]
+    made = refuses("\n".join(f"x = {text}  #!" for text in texts), *mistakes, before=COPIES)
+    assert not any(word in part for part in said(made) for word in ("Value", "Intrinsics"))
+
+
 def test_every_attribute_of_a_device_value_is_open_or_hidden() -> None:
     """8.3: What a class of the compiler is given anew is decided here."""
     seen: list[object] = []

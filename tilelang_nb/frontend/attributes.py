@@ -25,8 +25,8 @@ PUBLIC = {
 HIDDEN = frozenset(_words("""
     astype name shape ndim scope strides buffer memory var home begin extent axes expr reads origin depth size use
     is_variable check_alive index_expr indices inner lacks_indices spoken _bound _normal _normal_slice __annotations__
-    __array__ __array_function__ __array_ufunc__ __torch_function__ __ceil__ __class__ __complex__ __delattr__
-    __dict__ __dir__ __doc__ __floor__ __format__
-    __getattribute__ __getstate__ __imatmul__ __init__ __init_subclass__ __module__ __new__ __reduce__ __reduce_ex__
-    __repr__ __setattr__ __sizeof__ __slots__ __str__ __subclasshook__ __trunc__ __weakref__
+    __copy__ __deepcopy__ __array__ __array_function__ __array_ufunc__ __torch_function__ __ceil__ __class__
+    __complex__ __delattr__ __dict__ __dir__ __doc__ __floor__ __format__ __getattribute__ __getstate__ __imatmul__
+    __init__ __init_subclass__ __module__ __new__ __reduce__ __reduce_ex__ __repr__ __setattr__ __sizeof__ __slots__
+    __str__ __subclasshook__ __trunc__ __weakref__
 """))  # fmt: skip

@@ -38,6 +38,7 @@ PYTHON = {
 }
 
 
+FORMATTING = ("format", "format_map", "join", "__mod__", "__format__")
 FINITE = (list, tuple, dict, set, frozenset, str, bytes, bytearray, range)
 
 
@@ -77,6 +78,10 @@ class Intrinsics:
             return special(*args, **kwargs)
         if type(function) is Macro:
             return walker.inline(function, args, kwargs, names)
+        if isinstance(getattr(function, "__self__", None), str) and getattr(function, "__name__", "") in FORMATTING:
+            found = device_values(*args, kwargs)
+            if found:
+                raise Refusal(text_needed(written_of(found[0])))
         return function(*args, **kwargs)
 
     def call_with_texts(self, names: Any, function: Any, /, *args: Any, **kwargs: Any) -> Any:

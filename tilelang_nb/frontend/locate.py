@@ -161,7 +161,9 @@ def raised(error: BaseException) -> Message:
 
 _WORDS = {"Value": "device value", "Buffer": "buffer", "Region": "region of a buffer", "DeviceLoop": "device loop"}
 _WORDS |= {"Dtype": "dtype", "Macro": "macro", "JitFunction": "kernel", "EagerFunction": "eager kernel"}
-_OF_THE_COMPILER = re.compile(rf"'({'|'.join(_WORDS)})'(?: object)?")
+_NAMED = "|".join(_WORDS)
+_OF_THE_COMPILER = re.compile(rf"'(?:{_NAMED})'(?: object)?|\b(?:{_NAMED})\b(?: object)?")
+_INTRINSIC = re.compile(r"\S*\bIntrinsics\.\w+\(\) ")  # what a call of the kernel's text goes through
 _MODULE = re.compile(r"\btilelang_nb\.(?:tilelang\b|(?=language\b))")
 
 
@@ -178,7 +180,10 @@ def no_attribute(owner: Any, name: str) -> Message:
 def exception_text(error: BaseException) -> str:
     """Type and text of an exception, whatever its class does."""
     try:
-        text = _OF_THE_COMPILER.sub(lambda found: _WORDS[found[1]], str(error))
+        text = str(error)
+        if isinstance(error, (TypeError, AttributeError)):  # Python names the class of an operand
+            text = _OF_THE_COMPILER.sub(lambda found: _WORDS[found[0].split()[0].strip("'")], text)
+        text = _INTRINSIC.sub("", text)
         text = _MODULE.sub(lambda found: "tilelang" if found[0].endswith("g") else "tilelang.", text)
     except Exception:
         text = ""

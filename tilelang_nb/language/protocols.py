@@ -107,6 +107,16 @@ class KnownAtLaunch(ScalarOfArrays):
     __iter__ = refuse(lambda self: say.NotIterable(what="a device value", remedy="iterate over `range(n)`"))
     __len__ = refuse(lambda self: say.LenOfBuffer(what="a device value", remedy="`buffer.shape[dim]`"))
     __matmul__ = __rmatmul__ = __imatmul__ = refuse(lambda self: say.MatrixMultiplyOperator())
+    # TVM's own expressions end the process where they are pickled.
+    __reduce__ = __reduce_ex__ = __getstate__ = _needed(
+        "a device value is pickled", "store it into a buffer, and pickle what the kernel leaves there"
+    )
+
+    def __copy__(self) -> Any:
+        return self  # as of a number
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self
 
     def __array_ufunc__(self, function: Any, method: str, *operands: Any, **options: Any) -> Any:
         """NumPy's operators hand over to ours, `np.float32(2) * x`; its functions have no device form."""
@@ -148,6 +158,8 @@ class IndexedOnly(WholeArray):
     """A base for tiles: a kernel computes with elements, so arithmetic on the whole lacks its indices."""
 
     __hash__ = object.__hash__
+    __copy__ = __deepcopy__ = refuse(lambda self: _duplicated("a copy"))
+    __reduce__ = __reduce_ex__ = __getstate__ = refuse(lambda self: _duplicated("the pickled form"))
 
     def __eq__(self, other: Any) -> bool:
         """Identity; refused where a kernel's text compares it with something that has elements or is a number."""
@@ -163,6 +175,12 @@ class IndexedOnly(WholeArray):
 
 for _name in (*_ARITHMETIC, *(f"r{_name}" for _name in _ARITHMETIC), "neg", "pos", "abs", "lt", "le", "gt", "ge"):
     setattr(IndexedOnly, f"__{_name}__", refuse(lambda self: self.lacks_indices()))
+
+
+def _duplicated(what: str) -> Message:
+    """TL128 for Python's ways of making a second object of a tile."""
+    remedy = "allocate a tile and copy with `T.copy`"
+    return say.ValueNeededWhileBuilding(what=f"{what} of a buffer is needed", remedy=remedy)
 
 
 def _compares_in_kernel(frame: FrameType, other: Any) -> bool:
