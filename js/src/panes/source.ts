@@ -159,10 +159,10 @@ export class SourcePane implements Pane {
   /** A message under its place: to the right of it, or to the left where it would not fit there. */
   private message(column: number, text: string): Kid {
     const room = this.code.scroller.clientWidth - 96;
-    const isLeft = room > 0 && (column + 2) * CHARACTER + text.length * 7 > room && column * CHARACTER > text.length * 7.6;
+    const isLeft = room > 0 && (column + 2) * CHARACTER + text.length * 7.6 > room && column * CHARACTER > text.length * 7.6;
     if (!isLeft) {
       // where neither side has the room it begins as far to the left as it must
-      const start = room > 0 ? Math.max(0, Math.min(column, Math.floor((room - text.length * 7.2) / CHARACTER) - 2)) : column;
+      const start = room > 0 ? Math.max(0, Math.min(column, Math.floor((room - text.length * 7.6) / CHARACTER) - 2)) : column;
       return [span("caret", " ".repeat(start) + (start === column ? "╰ " : "  ")), prose(text)];
     }
     return [h("span", { class: "caret before", style: { width: `${column}ch` } }, h("span", { class: "words" }, prose(text))), span("caret", "╯")];
