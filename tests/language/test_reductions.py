@@ -96,7 +96,7 @@ def test_scans(kernel, refused):
         T.cumsum(s, s[0:8, :])
     with refused("TL004", "dim=2"):
         T.cumsum(s, dim=2)
-    with refused("TL004", "`axis`", "its keywords"):
+    with refused("TL004", "`axis`", "did you mean `dim`?"):
         T.cumsum(s, axis=1)
 
 

@@ -49,10 +49,10 @@ def test_a_wrong_number_of_indices_names_buffer_rank_shape_and_what_was_given() 
     """5.2: In loads and stores."""
     texts = refuses_in_matrices(
         "out[0, 0] = M[1]  #!\nout[0, 1] = N[0, 1, 2, 3]  #!\nout[2] = 1.0  #!\nM[0, 0] += N[n, n]  #!",
-        ("TL201", "M[1]", "`M[i, j]`"),
+        ("TL201", "M[1]", "`M[1, j]`"),
         ("TL201", "N[0, 1, 2, 3]", "`N[i, j, k]`"),
-        ("TL201", "out[2]", "`out[i, j]`"),
-        ("TL201", "N[n, n]", "`N[i, j, k]`"),
+        ("TL201", "out[2]", "`out[2, j]`"),
+        ("TL201", "N[n, n]", "`N[n, n, k]`"),
     )
     for text, words in zip(texts, (["`M`", "2", "(4, 6)", "1"], ["`N`", "3", "(2, 3, 4)", "4"])):
         assert all(word in text for word in words), text

@@ -15,7 +15,7 @@ from ..source.diagnostic import Poisoned, Refusal
 from ..source.wording import of_type
 from .bindings import CONTAINERS
 from .large_integers import OPERATORS, check_size
-from .refusals import deletes_no_name, several_targets, target_is_attribute
+from .refusals import deletes_no_name, several_targets, stores_into_object, target_is_attribute
 
 IN_PLACE = {
     ast.Add: operator.iadd,
@@ -100,7 +100,9 @@ def store_place(walker: Any, target: ast.expr, base: Any, index: Any, box: list[
         remedy = "store into an element of a buffer"
         raise Refusal(say.UnsupportedSyntax(what=f"a store into {described(base)}", remedy=remedy), target)
     elif isinstance(index, Value):
-        raise Refusal(say.RuntimeIndexIntoPythonObject(what=of_type(base)), target)
+        raise Refusal(
+            stores_into_object(of_type(base), getattr(base, "shape", None), getattr(base, "dtype", None)), target
+        )
     else:
         walker.locate(target, walker.check_change, base)
         walker.locate(target, operator.setitem, base, index, box.pop())

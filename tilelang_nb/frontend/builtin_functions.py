@@ -59,7 +59,7 @@ def device_range(*bounds: Any, **keywords: Any) -> Any:
 def _extreme(python: Callable[..., Any], node: Any, items_of: Callable[[Any], Any]) -> Callable[..., Any]:
     def extreme(*args: Any, **kwargs: Any) -> Any:
         if len(args) == 1 and isinstance(args[0], (Buffer, Region)):
-            remedy = f"use `T.reduce_{python.__name__}`"
+            remedy = f"write `T.reduce_{python.__name__}({args[0].spoken()[1]}, result, dim=0)`"
             raise Refusal(
                 say.NotIterable(what=f"{described(args[0])} as the operand of `{python.__name__}`", remedy=remedy)
             )
@@ -165,7 +165,9 @@ def table(intrinsics: Any) -> dict[int, Callable[..., Any]]:
             for value in device_values(argument)[:1]:
                 names = intrinsics.argument_names if value is argument else ()
                 name = (names[at] if at < len(names) else None) or written(value)
-                raise Refusal(say.PrintOfDeviceValue(what=described(value), name=name))
+                items = argument if isinstance(argument, (list, tuple)) else ()
+                item = next((f"[{index}]" for index, part in enumerate(items) if part is value), "")
+                raise Refusal(say.PrintOfDeviceValue(described(value), name, str(at), item))
         builtins.print(*args, **kwargs)
 
     def next_(iterator: Any, *default: Any) -> Any:

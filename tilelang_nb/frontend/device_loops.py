@@ -10,7 +10,7 @@ from tvm import tirx as tir
 
 from ..language import loops as loop_specs
 from ..language.loops import DeviceLoop
-from ..language.operands import described
+from ..language.operands import IN_A_LAUNCH, described
 from ..language.promotion import as_type, constant, is_integer, promote, strong
 from ..language.values import Value, number, simplified
 from ..source import catalogue as say
@@ -35,9 +35,20 @@ KINDS = {
 RECORDED_TURNS = 1024  # turns of a `T.unroll` loop that the record lists
 
 
+def _launch_for(spec: DeviceLoop) -> str:
+    """What to write around a loop that stands outside a launch."""
+    start, stop, step = spec.dims[0] if len(spec.dims) == 1 else (None, None, None)
+    if (start, step) != (0, 1) or not isinstance(stop, int) or stop <= 128:
+        return IN_A_LAUNCH
+    launch = f"with T.Kernel(T.ceildiv({stop}, 128), threads=128) as bx:"
+    return f"put it inside a launch, `{launch}`, whose blocks take 128 turns each: `for i in T.Parallel(128)`"
+
+
 def device_loop(walker: Any, node: ast.For, spec: DeviceLoop, loop: Any) -> None:
     """One loop, or directly nested ones for several loop variables."""
     builder, span = walker.builder, walker.builder.span
+    if builder.launch is None:
+        walker.locate(node.iter, builder.allow, "a loop", _launch_for(spec))
     walker.locate(node.iter, builder.allow, "a loop")
     targets = _targets(node, spec)
     names = bound_names(node)

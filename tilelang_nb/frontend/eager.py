@@ -22,7 +22,7 @@ from ..language.dtypes import Dtype
 from ..language.promotion import Kind
 from ..language.protocols import refuse
 from ..language.tensors import EmptyTensor, Tensor, named_sizes
-from ..language.values import Buffer, builder, is_building
+from ..language.values import Buffer, builder, is_building, is_device
 from ..source import catalogue as say
 from ..source.diagnostic import Diagnostic, Message, Poisoned, Refusal
 from ..source.text import Text
@@ -38,7 +38,7 @@ from .macros import parameters
 from .names import Gone, Outer, Plain, Site
 from .parameters import argument_of, parameter
 from .program import Parameter, TileProgram
-from .refusals import missing_annotation
+from .refusals import empty_like, missing_annotation
 from .restarts import Shared
 from .session import outer_of
 from .surroundings import surroundings
@@ -272,7 +272,7 @@ class EagerWalker(Walker):
                 self.report(refusal, argument)
         known = argument.arg in self.eager.run_time
         problem = "is used before an annotation says what it is" if known else "is given an array and has no annotation"
-        message = missing_annotation(argument.arg, f"parameter `{argument.arg}` {problem}")
+        message = missing_annotation(argument.arg, f"parameter `{argument.arg}` {problem}", eager=True)
         self.unannotated[message] = argument
         return Unannotated(message)
 
@@ -344,7 +344,9 @@ class EagerWalker(Walker):
             if not any(buffer is made for made in self.made) or any(p.name == buffer.name for p in found):
                 problem = "an eager kernel returns tensors that it makes with `T.empty`, each once"
                 remedy = "tensors that are passed are written in place and need no `return`"
-                self.report(Refusal(say.ReturnNotAllowed(problem=problem, remedy=remedy)), self.statement)
+                if not is_device(buffer) and hasattr(buffer, "shape") and hasattr(buffer, "dtype"):
+                    remedy = f"make it with `{empty_like(buffer.shape, buffer.dtype)}`"
+                self.report(Refusal(say.NoResult(problem=problem, remedy=remedy)), self.statement)
                 return [], collection
             shape = tuple([e if isinstance(e, int) else e.use() for e in buffer.shape])
             found.append(Parameter(buffer.name, "tensor", str(buffer.dtype), shape, None, buffer.var))

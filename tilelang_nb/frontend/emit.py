@@ -21,7 +21,7 @@ from tvm.ir import SourceName
 from tvm.ir import Span as TvmSpan
 
 from ..language import tile_program
-from ..language.operands import stored
+from ..language.operands import IN_A_LAUNCH, stored
 from ..language.promotion import constant, in_ir
 from ..language.values import Buffer, Region, Value, number
 from ..source import catalogue as say
@@ -101,7 +101,7 @@ class Builder:
         return len(self.statement_spans)
 
     # -- statements ------------------------------------------------------------------------------------------------
-    def allow(self, what: str) -> None:
+    def allow(self, what: str, remedy_outside: str = IN_A_LAUNCH) -> None:
         """Refuse an effect where none is possible: in a guarded operand, outside a launch."""
         if self.guard:
             remedy = "use an `if` statement"
@@ -110,7 +110,7 @@ class Builder:
             )
         if self.launch is None:
             problem = f"{what} stands outside a launch"
-            raise Refusal(say.LaunchConfiguration(problem=problem, remedy="put it inside `with T.Kernel(...)`"))
+            raise Refusal(say.OutsideLaunch(problem=problem, remedy=remedy_outside))
 
     def emit(self, statement: Any) -> None:
         """Append a statement; binds of pure expressions may stand outside a launch."""
@@ -150,7 +150,7 @@ class Builder:
         """TL208 for an element that is read where no thread runs."""
         if self.launch is None:
             problem = "an element is read outside a launch"
-            raise Refusal(say.LaunchConfiguration(problem=problem, remedy="read it inside `with T.Kernel(...)`"))
+            raise Refusal(say.OutsideLaunch(problem=problem, remedy="read it inside `with T.Kernel(...)`"))
 
     def bind(self, name: str, expr: Any, dtype: str) -> Any:
         """A variable that holds an expression from here on."""

@@ -42,11 +42,34 @@ def with_statement(walker: Any, node: ast.With) -> None:
         _refused_launch(walker, node, mistake)
         return
     if isinstance(manager, Kernel):
+        mistake = _other_count(manager, item)
+        if mistake is not None:
+            _refused_launch(walker, node, mistake)
+            return
         launch(walker, node, manager, item.optional_vars)
     elif isinstance(manager, ws):
         warp_groups(walker, node, manager, item.optional_vars)
     else:
         raise context_of_python(call, item.optional_vars)
+
+
+def _other_count(spec: Kernel, item: ast.withitem) -> Refusal | None:
+    """TL208 where the `as` clause names more or fewer block indices than the grid has axes."""
+    target, axes = item.optional_vars, len(spec.grid)
+    if not isinstance(target, (ast.Tuple, ast.List)) or any(isinstance(part, ast.Starred) for part in target.elts):
+        return None
+    names = [ast.unparse(part) for part in target.elts]
+    if len(names) == axes:
+        return None
+    fitting = names[0] if axes == 1 else f"({', '.join((names + ['bx', 'by', 'bz'][len(names) :])[:axes])})"
+    remedy = f"write `as {fitting}`"
+    if axes < len(names) <= len(AXES) and isinstance(item.context_expr, ast.Call):
+        call = item.context_expr
+        ones = [ast.Constant(1)] * (len(names) - axes)
+        wider = ast.unparse(ast.Call(call.func, [*call.args, *ones], call.keywords))
+        remedy += f", or `{wider}`" if not any(isinstance(part, ast.Starred) for part in call.args) else ""
+    problem = f"the launch has {axes} {'axis' if axes == 1 else 'axes'}, {len(names)} names are given"
+    return Refusal(say.BlockNames(problem=problem, remedy=remedy), target)
 
 
 def _refused_launch(walker: Any, node: ast.With, mistake: Refusal | Poisoned) -> None:

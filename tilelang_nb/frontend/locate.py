@@ -27,7 +27,7 @@ from ..language.operands import described
 from ..language.protocols import TEXT
 from ..language.values import Buffer, Region, Value
 from ..source import catalogue as say
-from ..source.calls import unknown_attribute_of_array, unknown_attribute_of_scalar
+from ..source.calls import unknown_attribute_of_array, unknown_attribute_of_scalar, with_written
 from ..source.diagnostic import Message, Note
 from ..source.text import Span, Text
 from .describing_text import text_needed
@@ -194,6 +194,9 @@ def with_operands(message: Message, text: Text, span: Span | None) -> Message:
     """Fill in what only the text knows: the operands of a division, the argument of a call."""
     wanted = (
         say.IntegerTrueDivision,
+        say.MissingArguments,
+        say.PrintOfDeviceValue,
+        say.WrongNumberOfIndices,
         say.TypeOfDeviceValue,
         say.IsinstanceOfDeviceValue,
         say.BufferAsCondition,
@@ -206,14 +209,24 @@ def with_operands(message: Message, text: Text, span: Span | None) -> Message:
     if span is None or not isinstance(message, wanted):
         return message
     node = _parsed(text.slice(span))
+    if isinstance(message, (say.MissingArguments, say.WrongNumberOfIndices)):
+        return with_written(message, node, text.line(span.end_line)[span.end_column :])
+    if isinstance(message, say.PrintOfDeviceValue):
+        return _printed(message, node)
     if isinstance(message, say.IntegerTrueDivision):
         if isinstance(node, ast.BinOp):
             return replace(message, left=_operand(node.left), right=_operand(node.right))
         if isinstance(node, ast.AugAssign):
             return replace(message, left=_operand(node.target), right=_operand(node.value))
     elif isinstance(message, say.RuntimeIndexIntoPythonObject):
-        if isinstance(node, ast.Subscript) and message.what == "a Python object":
-            return replace(message, what=f"the Python object `{ast.unparse(node.value)}`")
+        if isinstance(node, ast.Subscript) and message.what in ("a Python object", "a NumPy array"):
+            items, index = ast.unparse(node.value), ast.unparse(node.slice)
+            what = f"the Python object `{items}`" if message.what == "a Python object" else message.what
+            if not index.isidentifier() or isinstance(node.value, ast.Dict):
+                return replace(message, what=what)
+            loop = f"for {index}, item in enumerate({items})"
+            remedy = f"loop over the object, `{loop}`: it is expanded while building; or put the values into a buffer"
+            return replace(message, what=what, remedy=remedy)
     elif isinstance(message, say.ValueNeededWhileBuilding):
         called = node.func if isinstance(node, ast.Call) else None
         if message.what == TEXT:
@@ -239,6 +252,17 @@ def with_operands(message: Message, text: Text, span: Span | None) -> Message:
         if message.shaped:
             return replace(message, remedy=f"`{written}.shape[0]`")
     return message
+
+
+def _printed(message: say.PrintOfDeviceValue, node: Any) -> say.PrintOfDeviceValue:
+    """The argument of `print` as it is written, not as the compiler would write its value."""
+    arguments = node.args if isinstance(node, ast.Call) else []
+    if not message.number or int(message.number) >= len(arguments):
+        return message
+    before = arguments[: int(message.number) + 1]
+    if any(isinstance(argument, (ast.Starred, ast.JoinedStr)) for argument in before):
+        return message
+    return replace(message, name=ast.unparse(before[-1]) + message.item)
 
 
 def _shown_operand(node: Any) -> ast.expr | None:

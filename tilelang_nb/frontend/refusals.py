@@ -10,6 +10,7 @@ from typing import Any
 
 from ..source import catalogue as say
 from ..source.cures.control_flow import as_range
+from ..source.cures.statements import one_for_each
 from ..source.diagnostic import Message, Note, Refusal
 from ..source.text import Text
 from .places import line_span
@@ -52,17 +53,36 @@ STATEMENTS: dict[str, Callable[[Any], Message]] = {
 
 def several_targets(node: ast.Assign) -> Refusal:
     """TL101 with the assignments that say the same."""
-    lines, source = [], ast.unparse(node.value)
-    for target in node.targets:
-        lines.append(f"`{ast.unparse(target)} = {source}`")
-        source = ast.unparse(target)
-    return Refusal(say.ChainedAssignment(statements=" and ".join(lines)), node)
+    if all(isinstance(target, ast.Name) for target in node.targets):
+        names = [ast.unparse(target) for target in node.targets]
+        lines = [f"{name} = {source}" for name, source in zip(names, [ast.unparse(node.value), *names])]
+    else:  # memory is not read back
+        lines = one_for_each(node, ast.unparse, ast.unparse(node.value), lambda: "value")
+    return Refusal(say.ChainedAssignment(statements=" and ".join(f"`{line}`" for line in lines)), node)
 
 
 def target_is_attribute(target: ast.expr) -> Refusal:
     """TL127 for a store into an attribute."""
     remedy = "bind a name, or store into a buffer"
     return Refusal(say.UnsupportedSyntax(what="assignment to an attribute in a kernel", remedy=remedy), target)
+
+
+def stores_into_object(what: str, shape: Any, dtype: Any) -> say.RuntimeIndexIntoPythonObject:
+    """TL116 for a store at a device index.  shape, dtype: of an array of the host; None for a list or dict."""
+    if shape is None or dtype is None:
+        remedy = "store into a tensor that the kernel takes, or into a tile: `T.alloc_fragment(shape, dtype)`"
+        return say.RuntimeIndexIntoPythonObject(what, remedy)
+    remedy = "take the array as a parameter"
+    return say.RuntimeIndexIntoPythonObject(
+        what, f"{remedy}, or under `@jit` make it with `{empty_like(shape, dtype)}`"
+    )
+
+
+def empty_like(shape: Any, dtype: Any) -> str:
+    """`T.empty` of an array of the host; NumPy's default float64 is seldom meant on a device."""
+    name = str(dtype).removeprefix("torch.")
+    extents = ", ".join(map(str, shape))
+    return f"T.empty(({extents}{',' if len(shape) == 1 else ''}), T.{'float32' if name == 'float64' else name})"
 
 
 def stores_region(name: str, operation: str, region: str = "region") -> say.RegionStore:
@@ -152,8 +172,16 @@ def returns_value(node: ast.Return) -> Refusal:
     return Refusal(say.ReturnNotAllowed(problem=problem, remedy=remedy), node)
 
 
-def missing_annotation(name: str, problem: str, kernel: ast.FunctionDef | None = None) -> say.MissingAnnotation:
-    """TL207 with an annotation to write: that of a tensor which the kernel takes too, where there is one."""
+def missing_annotation(
+    name: str, problem: str, kernel: ast.FunctionDef | None = None, *, eager: bool = False
+) -> say.MissingAnnotation:
+    """TL207 with an annotation to write: that of a tensor which the kernel takes too, where there is one.
+
+    eager: the annotation stands in the body, after the names of its sizes.
+    """
+    if eager:
+        example = f'N = T.const("N")` and `{name}: T.Tensor[[N], T.float32]'
+        return say.MissingAnnotation(problem=problem, example=example)
     written = 'T.Tensor((M, N), "float16")'
     for argument in kernel.args.args if kernel is not None else ():
         call = argument.annotation

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..source import catalogue as say
 from ..source.diagnostic import Refusal
+from ..source.wording import tidy
 from .calling import bad_argument, checked_call
 from .operands import (
     BARRIER,
@@ -263,6 +264,24 @@ def clear(buffer: Any, annotations: dict | None = None) -> None:
     _fill("T.clear", buffer, 0)
 
 
+def _spelt_out(origin: Value | None, source: Region) -> str:
+    """The region that begins at an element, where only the element is given; "" where a region is."""
+    if origin is None or len(origin.origin[1]) < 2:
+        return ""
+    buffer, index = origin.origin
+    extents = (1,) * (len(index) - 2) + tuple(reversed(source.extent[-2:]))
+    begins = [tidy(str(i.use())) if isinstance(i, Value) else str(i) for i in index]
+    parts = [
+        begin
+        if extent == 1
+        else f"{begin}:{begin} + {extent}"
+        if not begin.isdigit()
+        else f"{begin}:{int(begin) + extent}"
+        for begin, extent in zip(begins, extents)
+    ]
+    return f": `{buffer.name}[{', '.join(parts)}]`"
+
+
 @checked_call
 def transpose(src: Any, dst: Any, annotations: dict | None = None) -> None:
     """`dst[j, i] = src[i, j]` for tiles of two dimensions (leading extents of 1 do not count), converting the dtype.
@@ -271,6 +290,7 @@ def transpose(src: Any, dst: Any, annotations: dict | None = None) -> None:
     Errors: TL204 (shapes), TL004 (operand); warning TL212 (float to integer).  Source: upstream `T.transpose`.
     """
     called = "T.transpose"
+    origin = dst if is_element(dst) else None
     source, target = box(src, called, "its source"), box(dst, called, "its target")
     for side in (source, target):
         if len(side.extent) < 2 or any(not isinstance(n, int) or n != 1 for n in side.extent[:-2]):
@@ -280,7 +300,7 @@ def transpose(src: Any, dst: Any, annotations: dict | None = None) -> None:
     if not same_extents(source.extent[-2:], tuple(reversed(target.extent[-2:]))):
         shape_mismatch(
             f"`{called}` from {sized(source)}, to {sized(target)}",
-            f"give a target of shape {shown(tuple(reversed(source.extent[-2:])))}",
+            f"give a target of shape {shown(tuple(reversed(source.extent[-2:])))}" + _spelt_out(origin, source),
         )
     if is_float(source.dtype) and is_integer(target.dtype):
         builder().warn(say.ImplicitFloatToInteger(source=source.dtype, buffer=target.buffer.name, dtype=target.dtype))

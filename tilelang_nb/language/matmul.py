@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import EnumMeta, IntEnum
-from typing import Any
+from typing import Any, NoReturn
 
 from ..source import catalogue as say
 from ..source.diagnostic import Refusal
@@ -187,17 +187,32 @@ def _check_shapes(called: str, tiles: list[Any], ta: bool, tb: bool) -> None:
             hint = "transpose_B"
         elif same_extent(m, kb) and same_extent(k, rows) and same_extent(n, columns):
             hint = "transpose_A"
-        given = {"transpose_A": ta, "transpose_B": tb}
-        shape_mismatch(
-            f"`{called}`: K is {k} in A ({described(a)}, {how_a}) and {kb} in B ({described(b)}, {how_b})",
-            f"add `{hint}={not given[hint]}`: then they fit" if hint else "make the K of A and B equal",
-            f"{hint}={not given[hint]}" if hint else "",
-        )
+        problem = f"`{called}`: K is {k} in A ({described(a)}, {how_a}) and {kb} in B ({described(b)}, {how_b})"
+        if hint is None:
+            shape_mismatch(problem, "make the K of A and B equal")
+        keyword = f"{hint}={not {'transpose_A': ta, 'transpose_B': tb}[hint]}"
+        tile, role = (b, "B") if hint == "transpose_B" else (a, "A")
+        _turned(problem, tile, role, keyword)
     if not same_extent(m, c.extent[-2]) or not same_extent(n, c.extent[-1]):
         shape_mismatch(
             f"`{called}`: A ({how_a}) times B ({how_b}) is ({m}, {n}), C ({described(c)}) has shape {shape_c}",
             f"give a C of shape ({m}, {n})",
         )
+
+
+def _turned(problem: str, tile: Any, role: str, keyword: str) -> NoReturn:
+    """TL204 for an operand with its dimensions in the other order: only its author knows which of the two is meant."""
+    wanted = shown((*tile.extent[:-2], tile.extent[-1], tile.extent[-2]))
+    name, way = tile.buffer.name, "transposed" if keyword.endswith("True") else "as it is"
+    message = say.ShapeMismatch(
+        problem=problem,
+        remedy=f"allocate `{name}` with shape {wanted}, or add `{keyword}` if it holds {role} {way}",
+        keyword=keyword,
+        tile=name,
+        shape=shown(tile.buffer.shape),
+        wanted=wanted,
+    )
+    raise Refusal(message)
 
 
 def _check_dtypes(called: str, tiles: list[Any]) -> None:

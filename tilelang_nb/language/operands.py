@@ -14,6 +14,7 @@ from tvm import tirx as tir
 from tvm.sym import Analyzer
 
 from ..source import catalogue as say
+from ..source.arrays import element_of
 from ..source.diagnostic import Refusal
 from ..source.wording import number_text, of_type, tidy, with_article
 from .calling import bad_argument
@@ -22,6 +23,7 @@ from .values import Buffer, Region, Value, builder, number, simplified
 
 GLOBAL, SHARED, FRAGMENT, LOCAL, VARIABLE = "global", "shared.dyn", "local.fragment", "local", "local.var"
 BARRIER = "shared.barrier"
+IN_A_LAUNCH = "put it inside a launch: `with T.Kernel(blocks, threads=128) as bx:`"
 _LARGEST = 2**31 - 1
 _NAMES = {GLOBAL: "global memory", SHARED: "shared memory", FRAGMENT: "a fragment", LOCAL: "a local array"}
 _NAMES |= {VARIABLE: "a variable", BARRIER: "a barrier"}
@@ -44,9 +46,7 @@ def unavailable(problem: str, remedy: str) -> NoReturn:
 
 def no_launch(what: str) -> NoReturn:
     """TL208 for what needs the threads of a launch."""
-    raise Refusal(
-        say.LaunchConfiguration(problem=f"{what} stands outside a launch", remedy="put it inside `with T.Kernel(...)`")
-    )
+    raise Refusal(say.OutsideLaunch(problem=f"{what} stands outside a launch", remedy=IN_A_LAUNCH))
 
 
 def described(value: Any) -> str:
@@ -243,9 +243,14 @@ def scalar(value: Any, called: str, role: str) -> Any:
     """A number or device value; TL004 for anything else.  A buffer of one variable is its content."""
     found = number(content(value))
     if found is None:
-        bad_argument(
-            f"`{called}` takes a number as {role}, {described(value)} given", "give a number, or an element of a buffer"
-        )
+        remedy = "give a number, or an element of a buffer"
+        if isinstance(value, (Buffer, Region)):
+            name, rank = value.spoken()[1:]
+            remedy = f"give an element, `{element_of(name, rank)}`, in a loop over the elements"
+            reduction = {"T.max": "T.reduce_max", "T.min": "T.reduce_min"}.get(called)
+            if reduction is not None:
+                remedy = f"write `{reduction}({name}, result, dim=0)`; for an element, `{element_of(name, rank)}`"
+        bad_argument(f"`{called}` takes a number as {role}, {described(value)} given", remedy)
     return found
 
 

@@ -18,7 +18,7 @@ import ml_dtypes
 import numpy as np
 
 from ..source import catalogue as say
-from ..source.diagnostic import Refusal
+from ..source.diagnostic import Note, Refusal
 from ..source.wording import with_article
 from .device_arrays import DeviceArray
 from .host_arrays import PLACEHOLDER, NoHostArray, host_array, host_dtype
@@ -67,13 +67,19 @@ def bind(
     symbols = Symbols()
     arrays: dict[str, Any] = {}
     values: dict[str, Any] = {}
+    mistakes: list[Refusal] = []
     for parameter in taken:
-        if parameter.kind == "scalar":
-            values[parameter.name] = _read(parameter, scalar, given[parameter.name], parameter.dtype)
-        else:
-            array = _read(parameter, read, given[parameter.name])
-            _check_type(parameter, array)
-            arrays[parameter.name] = array
+        try:
+            if parameter.kind == "scalar":
+                values[parameter.name] = _read(parameter, scalar, given[parameter.name], parameter.dtype)
+            else:
+                array = _read(parameter, read, given[parameter.name])
+                _check_type(parameter, array, parameter.name in written)
+                arrays[parameter.name] = array
+        except Refusal as mistake:
+            mistakes.append(mistake)
+    if mistakes:
+        raise _together(mistakes)
     tensors = [parameter for parameter in taken if parameter.kind != "scalar"]
     _bind_symbols(tensors, arrays, symbols)
     for parameter in tensors:
@@ -94,6 +100,13 @@ def uninitialised(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     else:
         array.reshape(-1).view(np.uint8).fill(0xFF)
     return array
+
+
+def _together(mistakes: list[Refusal]) -> Refusal:
+    """The first mistake, with the others as its notes."""
+    first, *others = mistakes
+    notes = [Note(f"{m.fill(m.text)}; {m.fill(m.advice)}") for m in (mistake.message for mistake in others)]
+    return Refusal(first.message, first.place, (*first.notes, *notes)) if notes else first
 
 
 def _mismatch(argument: str, expected: str, given: str, remedy: str) -> Refusal:
@@ -146,7 +159,8 @@ def _read(parameter: Any, reader: Callable[..., Any], given: Any, *more: Any) ->
         raise _mismatch(parameter.name, expected_of(parameter), error.given, remedy) from None
 
 
-def _check_type(parameter: Any, array: np.ndarray) -> None:
+def _check_type(parameter: Any, array: np.ndarray, written: bool) -> None:
+    """written: the kernel stores into it, so a converted copy would lose the result."""
     dtype = host_dtype(parameter.dtype)
     if dtype is None:
         remedy = "such a parameter cannot be passed from the host"
@@ -155,12 +169,19 @@ def _check_type(parameter: Any, array: np.ndarray) -> None:
         small = hasattr(ml_dtypes, dtype.name)
         name = parameter.name
         if isinstance(array, DeviceArray) and array.library == "torch":
-            remedy = f"pass `{name}.to(torch.{dtype.name})`, or change the annotation"
+            converted = f"{name}.to(torch.{dtype.name})"
+            remedy = f"pass `{converted}`, or change the annotation"
+            if written:
+                remedy = f"the kernel writes it: make it of that dtype before the call, `{name} = {converted}`"
             raise _mismatch(name, f"dtype {parameter.dtype}", f"dtype {array.dtype.name}", remedy)
         cast = f"{name}.astype(ml_dtypes.{dtype.name})" if small else f'{name}.astype("{dtype.name}")'
         remedy = f"pass `{cast}`, or change the annotation"
         if small and array.dtype.kind in "iu" and array.itemsize == dtype.itemsize:
             remedy = f"pass `{cast}`, or `{name}.view(ml_dtypes.{dtype.name})` where the integers are its bits"
+        if written:
+            dtype_text = f"ml_dtypes.{dtype.name}" if small else f'"{dtype.name}"'
+            made = f"np.zeros({tuple(array.shape)}, {dtype_text})"
+            remedy = f"the kernel writes it, and a converted copy would be lost: make the array itself so, `{made}`"
         given, instead = _not_of_numbers(name, array.dtype)
         raise _mismatch(name, f"dtype {parameter.dtype}", given or f"dtype {array.dtype.name}", instead or remedy)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NoReturn, overload
 
 from ..source import catalogue as say
-from ..source.diagnostic import Diagnostic, Message, Refusal
+from ..source.diagnostic import Diagnostic, Message, Note, Refusal
 from ..source.text import Span, Text
 from . import launch_record, views
 from .arguments import bind, uninitialised
@@ -263,7 +263,8 @@ class Kernel:
 
     def _launch_error(self, message: Message, notes: tuple[Note, ...] = ()) -> LaunchError:
         """The refusal of a launch, at the parameter it speaks of or at the kernel."""
-        return LaunchError(message.at(self._parameter_span(getattr(message, "argument", "")) or self.span), self.text)
+        span = self._parameter_span(getattr(message, "argument", "")) or self.span
+        return LaunchError(message.at(span, notes), self.text)
 
     def _parameter_span(self, name: str) -> Span | None:
         node = definition(self.text, self.span) if self.span is not None and name else None

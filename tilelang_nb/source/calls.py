@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
+import re
 from collections.abc import Container, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from .arrays import call_for_array, element_of, for_array, for_scalar
-from .catalogue.operations import NoIndices, NoSuchDtype, WrongNumberOfIndices
-from .catalogue.sources import BadArgument, UnknownAttribute, UnknownOperation
-from .foreign_names import for_operation
+from .arrays import INDICES, call_for_array, element_of, for_array, for_scalar
+from .catalogue.operations import NoIndices, NoSuchDtype, OneElement, WrongNumberOfIndices
+from .catalogue.sources import BadArgument, MissingArguments, UnknownAttribute, UnknownOperation
+from .diagnostic import Message
+from .foreign_names import for_keyword, for_operation
 from .wording import listed, nearest
+
+# What to give for an argument that is missing.
+_EXAMPLES = {"dtype": '"float32"'}
+_WITH_RESULT = (
+    "it writes into a tile: allocate `out`, as `out = T.alloc_fragment((1,), dtype)` for a tile of one dimension,"
+    " then write `{called}(tile, out, dim=0)`"
+)
 
 
 @dataclass(frozen=True)
@@ -52,7 +62,7 @@ class CallSignature:
         called, keywords = self.called, list(keywords)
         for key in keywords:
             if key not in self.keywords:
-                near = nearest(key, self.keywords)
+                near = for_keyword(key, self.keywords) or nearest(key, self.keywords)
                 takes = f"its keywords are {listed(self.keywords)}" if self.keywords else "it takes no keywords"
                 remedy = f"did you mean `{near}`?" if near else takes
                 return BadArgument(f"`{called}` has no argument `{key}`", remedy, key, near or "")
@@ -73,7 +83,11 @@ class CallSignature:
         missing = [name for name in needed if name not in by_place and name not in keywords]
         if missing:
             shown = [p.name for p in self.parameters if p.default is p.empty and p.kind is not p.VAR_KEYWORD]
-            return BadArgument(f"`{called}` needs {listed(missing)}", f"write `{called}({', '.join(shown)})`")
+            if called.startswith("T.reduce_") and missing == ["out"]:
+                return BadArgument(f"`{called}` needs `out`", _WITH_RESULT.format(called=called))
+            examples = {name: _EXAMPLES.get(name, name) if name in missing else name for name in shown}
+            remedy = f"write `{called}({', '.join(examples.values())})`"
+            return MissingArguments(f"`{called}` needs {listed(missing)}", remedy, missing=tuple(missing))
         return None
 
 
@@ -124,7 +138,62 @@ def shape_text(shape: Iterable[Any]) -> str:
 
 def used_as_number(what: str, name: str, shape: Iterable[Any], rank: int) -> NoIndices:
     """TL201 for a buffer, or a region of it, in arithmetic.  what: its name in the message.  rank: of the buffer."""
-    return NoIndices(name, str(rank), shape_text(shape), "0", element_of(name, rank), what)
+    sizes = tuple(shape)
+    if len(sizes) == rank and all(isinstance(extent, int) and extent == 1 for extent in sizes):
+        only = f"{name}[{', '.join(['0'] * rank)}]"
+        return OneElement(name, str(rank), shape_text(sizes), "0", only, what)
+    indices = ", ".join(INDICES[at % len(INDICES)] for at in range(len(sizes)))
+    loop = f"for {indices} in T.Parallel({', '.join(str(extent) for extent in sizes)})" if len(sizes) == rank else ""
+    if len(loop) > 60:
+        loop = ""
+    return NoIndices(
+        name, str(rank), shape_text(sizes), "0", element_of(name, rank), what, f": `{loop}`" if loop else ""
+    )
+
+
+def with_written(message: Message, node: Any, behind: str = "") -> Message:
+    """A message of this file with what the text of its expression says; any other message as it is.
+
+    behind: the text after the expression, of its line.
+    """
+    if isinstance(message, MissingArguments) and isinstance(node, ast.Call):
+        return _with_arguments(message, node)
+    plain = isinstance(message, WrongNumberOfIndices) and not isinstance(message, NoIndices)
+    if plain and isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name):
+        return _with_indices(message, node, behind)  # type: ignore[arg-type]
+    return message
+
+
+def _with_arguments(message: MissingArguments, node: ast.Call) -> MissingArguments:
+    """The call as it stands with what it lacks, where that comes last."""
+    if not node.args or any(isinstance(argument, ast.Starred) for argument in node.args):
+        return message
+    called = message.remedy.removeprefix("write `").partition("(")[0]
+    given = [ast.unparse(argument) for argument in node.args]
+    given += [_EXAMPLES.get(name, name) for name in message.missing]
+    given += [ast.unparse(keyword) for keyword in node.keywords]
+    written = f"write `{called}({', '.join(given)})`".replace("'", '"')
+    return replace(message, remedy=written) if len(written) < 80 else message
+
+
+def _with_indices(message: WrongNumberOfIndices, node: ast.Subscript, behind: str) -> WrongNumberOfIndices:
+    """The element with the indices that are given, those in a second pair of brackets among them, and letters for the
+    rest.
+    """
+    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    given = [ast.unparse(part) for part in parts]
+    rank = int(message.rank)
+    second = re.match(r"(?:\[[^\[\]]+\])+", behind)
+    inner = re.findall(r"\[([^\[\]]+)\]", second[0]) if second else []
+    if inner and len(given) + len(inner) == rank:
+        given += [part.strip() for part in inner]
+    if len(given) > rank:
+        return message
+    letters = [letter for letter in INDICES if not any(re.search(rf"\b{letter}\b", part) for part in given)]
+    usual = [INDICES[at % len(INDICES)] for at in range(rank)]
+    rest = [usual[at] if usual[at] in letters else letters[at % len(letters)] for at in range(len(given), rank)]
+    example = f"{ast.unparse(node.value)}[{', '.join([*given, *rest])}]"
+    return replace(message, example=example) if len(example) < 60 else message
 
 
 def wrong_rank(name: str, shape: Iterable[Any], given: int) -> WrongNumberOfIndices:

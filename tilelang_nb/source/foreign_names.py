@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 # `T.name` -> the operation of the language that takes the same arguments.
 SAME = {
     "syncthreads": "sync_threads",
@@ -59,11 +61,22 @@ OTHERWISE = {
 }
 # Names that stand alone.
 ALONE = {
+    **dict.fromkeys(("__syncthreads", "syncthreads"), "write `T.sync_threads()`"),
+    **dict.fromkeys(("__syncwarp", "syncwarp"), "write `T.sync_warp()`"),
+    "atomicAdd": "write `T.atomic_add(A[i], value)`",
+    "atomicMax": "write `T.atomic_max(A[i], value)`",
+    "atomicMin": "write `T.atomic_min(A[i], value)`",
     "threadIdx": OTHERWISE["threadIdx"],
     "blockIdx": OTHERWISE["blockIdx"],
     "blockDim": OTHERWISE["blockDim"],
     "gridDim": OTHERWISE["gridDim"],
     "tl": "the language is `T` here",
+}
+# Keyword arguments by other names.
+KEYWORDS = {
+    **dict.fromkeys(("stages", "n_stages", "pipeline_stages", "depth"), "num_stages"),
+    **dict.fromkeys(("num_threads", "nthreads", "block_size", "n_threads"), "threads"),
+    **dict.fromkeys(("axis", "axes"), "dim"),
 }
 MODULES = {"np": "import numpy as np", "plt": "import matplotlib.pyplot as plt"}
 MODULES |= {name: f"import {name}" for name in ("numpy", "torch", "math", "itertools", "functools", "random", "time")}
@@ -73,6 +86,12 @@ MODULES |= {name: f"import {name}" for name in ("os", "sys", "cupy", "operator",
 def for_operation(name: str) -> tuple[str, str]:
     """(the operation that is meant, "") or ("", a remedy) for `T.name`; two empty texts where nothing is known."""
     return SAME.get(name, ""), OTHERWISE.get(name, "")
+
+
+def for_keyword(name: str, keywords: Iterable[str]) -> str:
+    """The keyword that is meant by another name, where the call has it; "" where nothing is known."""
+    known = KEYWORDS.get(name, "")
+    return known if known in set(keywords) else ""
 
 
 def for_name(name: str) -> str:

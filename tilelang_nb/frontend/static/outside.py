@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from ...source.foreign_names import for_name
 from ..names import bound_names
 from . import surface
 
@@ -134,7 +135,7 @@ class Outside:
     def has(self, name: str) -> bool:
         """Whether the name may be bound outside."""
         known = any(name in scope.bound for scope in self.scopes) or name in PREBOUND or name in BUILTINS
-        return known or name.startswith("__") or bool(re.fullmatch(r"_i?\d+", name))
+        return known or name.startswith("__") and not for_name(name) or bool(re.fullmatch(r"_i?\d+", name))
 
     @property
     def open(self) -> bool:

@@ -167,6 +167,7 @@ class Statements:
         if isinstance(target, ast.Name):
             self.values.bind(target.id, value if isinstance(value, (Device, Number)) else UNKNOWN)
         elif isinstance(target, ast.Subscript):
+            self.values.note_brackets(target)
             base = self.evaluate(target.value)
             self.values.indexed(base, target.slice, self.evaluate(target.slice), target)
         elif isinstance(target, (ast.Tuple, ast.List)):
@@ -210,6 +211,7 @@ class Statements:
         if isinstance(target, ast.Name):
             old = self.values.value(ast.copy_location(ast.Name(target.id, ast.Load()), target))
         elif isinstance(target, ast.Subscript):
+            self.values.note_brackets(target)
             base = self.evaluate(target.value)
             old = self.values.indexed(base, target.slice, self.evaluate(target.slice), target)
         else:

@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 from ...source import catalogue as say
-from ...source.calls import CallSignature, no_such_dtype
+from ...source.calls import CallSignature, no_such_dtype, with_written
 from .surface_table import EXPORTED_DTYPES, SCALARS, SIGNATURES, UNCHECKED
 
 _LINE = re.compile(r"(\w+)\((.*)\)(?: -> (\w+))?$")
@@ -66,7 +66,7 @@ def call_mistake(signature: CallSignature, node: ast.Call) -> say.BadArgument | 
         return None
     mistake = signature.mistake(len(node.args), [str(keyword.arg) for keyword in node.keywords])
     if mistake is not None:
-        return mistake
+        return with_written(mistake, node)  # type: ignore[return-value]
     arguments = dict(zip((parameter.name for parameter in signature.positional), node.args))
     arguments |= {str(keyword.arg): keyword.value for keyword in node.keywords}
     dtype = arguments.get("dtype")

@@ -12,7 +12,13 @@ from dataclasses import replace
 from typing import Any
 
 from ...source import catalogue as say
-from ...source.calls import unknown_attribute_of_array, unknown_attribute_of_scalar, unknown_operation, wrong_rank
+from ...source.calls import (
+    unknown_attribute_of_array,
+    unknown_attribute_of_scalar,
+    unknown_operation,
+    with_written,
+    wrong_rank,
+)
 from ...source.diagnostic import Message, Poisoned, Refusal
 from ..attributes import PUBLIC
 from ..names import undefined
@@ -43,6 +49,7 @@ class Values:
         self.poisoned: set[str] = set()
         self.overlays: list[set[str]] = []  # variables of the comprehensions at hand
         self.free: dict[str, None] = {}
+        self.behind: dict[ast.AST, str] = {}  # the brackets behind an element, `[j]` of `A[i][j]`
 
     def bind(self, name: str, value: Known = UNKNOWN) -> None:
         """A name holds a value from here on; one that is bound elsewhere too may hold another."""
@@ -214,8 +221,14 @@ class Values:
 
     # -- elements --------------------------------------------------------------------------------------------------
     def _Subscript(self, node: ast.Subscript) -> Known:
+        self.note_brackets(node)
         base = self.value(node.value)
         return self.indexed(base, node.slice, self.value(node.slice), node)
+
+    def note_brackets(self, node: ast.Subscript) -> None:
+        """What stands behind the element that `node` indexes again."""
+        if isinstance(node.value, ast.Subscript):
+            self.behind[node.value] = f"[{ast.unparse(node.slice)}]{self.behind.get(node, '')}"
 
     def indexed(self, base: Known, index: ast.expr, value: Known, place: ast.AST) -> Known:
         """An element or region of `base`; TL201 where the number of indices is not the rank."""
@@ -227,7 +240,9 @@ class Values:
         if base.shape is None or not plain or not counted:
             return UNKNOWN
         if len(parts) != len(base.shape):
-            raise Refusal(wrong_rank(base.name, base.shape, len(parts)), place)
+            raise Refusal(
+                with_written(wrong_rank(base.name, base.shape, len(parts)), place, self.behind.get(place, "")), place
+            )
         found = [value] if parts == [index] else [self._again(part) for part in parts]
         return Device(base.name) if all(isinstance(part, (Device, Number)) for part in found) else UNKNOWN
 

@@ -52,7 +52,11 @@ class RuntimeAssert(Message):
 
 @dataclass(frozen=True)
 class PrintOfDeviceValue(Message):
-    """`print` of a device value."""
+    """`print` of a device value.
+
+    number: of the argument, from 0; "" where its name is given.  item: the index of the value in a list or tuple
+    that is printed, as `[0]`.
+    """
 
     code, slug = "TL106", "print-of-device-value"
     text = "`print` of {what}"
@@ -61,6 +65,8 @@ class PrintOfDeviceValue(Message):
 
     what: str
     name: str
+    number: str = for_edits()
+    item: str = for_edits()
 
 
 @dataclass(frozen=True)
@@ -189,9 +195,10 @@ class RuntimeIndexIntoPythonObject(Message):
     code, slug = "TL116", "runtime-index-into-python-object"
     text = "{what} is indexed by a device value"
     label = "a Python object has no device copy"
-    advice = "put the values into a buffer, or compute them from the index"
+    advice = "{remedy}"
 
     what: str
+    remedy: str = "put the values into a buffer, or compute them from the index"
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from ..diagnostic import Message, for_edits
 __all__ = [
     "WrongNumberOfIndices",
     "NoIndices",
+    "OneElement",
     "IndexOutOfBounds",
     "SliceStep",
     "ShapeMismatch",
@@ -18,6 +19,8 @@ __all__ = [
     "SymbolicTileShape",
     "MissingAnnotation",
     "LaunchConfiguration",
+    "OutsideLaunch",
+    "BlockNames",
     "SharedMemoryExceeded",
     "ThreadMapping",
     "ThreadsApart",
@@ -48,9 +51,17 @@ class NoIndices(WrongNumberOfIndices):
 
     text = "{what} of shape {shape} is used as a number"
     label = "a kernel computes with elements"
-    advice = "write `{example}`, in a loop over the elements"
+    advice = "write `{example}`, in a loop over the elements{loop}"
 
     what: str = "a buffer"
+    loop: str = ""
+
+
+@dataclass(frozen=True)
+class OneElement(NoIndices):
+    """A buffer of one element where only a number can stand."""
+
+    advice = "write `{example}`"
 
 
 @dataclass(frozen=True)
@@ -81,7 +92,11 @@ class SliceStep(Message):
 
 @dataclass(frozen=True)
 class ShapeMismatch(Message):
-    """Operand shapes do not fit.  keyword: an argument with which they do, as `transpose_B=True`."""
+    """Operand shapes do not fit.
+
+    keyword: an argument with which they do, as `transpose_B=True`.  tile, shape, wanted: a tile, the shape that it is
+    allocated with, and one with which they do.
+    """
 
     code, slug = "TL204", "shape-mismatch"
     text = "{problem}"
@@ -91,6 +106,9 @@ class ShapeMismatch(Message):
     problem: str
     remedy: str
     keyword: str = for_edits()
+    tile: str = for_edits()
+    shape: str = for_edits()
+    wanted: str = for_edits()
 
 
 @dataclass(frozen=True)
@@ -159,6 +177,20 @@ class LaunchConfiguration(Message):
 
     problem: str
     remedy: str
+
+
+@dataclass(frozen=True)
+class OutsideLaunch(LaunchConfiguration):
+    """Something of the threads where no thread runs."""
+
+    label = "no thread runs here"
+
+
+@dataclass(frozen=True)
+class BlockNames(LaunchConfiguration):
+    """More or fewer names for the block indices than the grid has axes."""
+
+    label = "one name for each axis of the grid"
 
 
 @dataclass(frozen=True)

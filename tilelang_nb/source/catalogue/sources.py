@@ -13,6 +13,7 @@ __all__ = [
     "UnknownOperation",
     "UnknownAttribute",
     "BadArgument",
+    "MissingArguments",
     "NoKernelReturned",
     "OutsideKernel",
     "SyntaxMistake",
@@ -99,6 +100,13 @@ class BadArgument(Message):
     remedy: str
     word: str = for_edits()
     near: str = for_edits()
+
+
+@dataclass(frozen=True)
+class MissingArguments(BadArgument):
+    """Arguments that a call lacks.  missing: their names."""
+
+    missing: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

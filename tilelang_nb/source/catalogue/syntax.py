@@ -14,6 +14,7 @@ __all__ = [
     "LoopElse",
     "TryStatement",
     "ReturnNotAllowed",
+    "NoResult",
     "RaiseStatement",
     "GeneratorKernel",
     "ImportInKernel",
@@ -104,6 +105,13 @@ class ReturnNotAllowed(Message):
 
     problem: str
     remedy: str
+
+
+@dataclass(frozen=True)
+class NoResult(ReturnNotAllowed):
+    """An eager kernel returns something that it did not make with `T.empty`."""
+
+    label = "not a tensor of `T.empty`"
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,9 @@ CURES: dict[type[Message], Cure] = {
     say.LossyConstant: operations.whole_number,
     say.IntegerTrueDivision: expressions.floor_division,
     say.IdentityOfDeviceValues: expressions.equality,
-    say.ShapeMismatch: operations.keyword,
+    say.ShapeMismatch: operations.fitting,
+    say.OneElement: operations.only_element,
+    say.WrongNumberOfIndices: operations.one_bracket,
     say.ImplicitFloatToInteger: operations.cast_of_stored,
 }
 

@@ -14,6 +14,36 @@ from ..text import Span
 from .reading import end, inserted, language, replaced, the
 
 
+def fitting(message: say.ShapeMismatch, span: Span, at: Places) -> Iterator[Fix]:
+    """The tile allocated with the shape that fits; the keyword with which the shapes do."""
+    if message.tile:
+        yield from _allocation(message, at)
+    yield from keyword(message, span, at)
+
+
+def _allocation(message: say.ShapeMismatch, at: Places) -> Iterator[Fix]:
+    """The shape in the only statement that binds the tile, where no copy into it says that the shape is meant."""
+    copies = [node for node in at.spans if isinstance(node, ast.Call) and len(node.args) > 1]
+    copies = [node for node in copies if isinstance(node.func, ast.Attribute) and node.func.attr == "copy"]
+    if any(ast.unparse(node.args[1]) == message.tile and _has_extents(node.args[0]) for node in copies):
+        return
+    bound = [
+        node
+        for node in at.spans
+        if isinstance(node, ast.Assign) and [ast.unparse(target) for target in node.targets] == [message.tile]
+    ]
+    call = bound[0].value if len(bound) == 1 else None
+    if isinstance(call, ast.Call) and call.args and ast.unparse(call.args[0]) == message.shape:
+        yield replaced(f"allocate `{message.tile}` with shape {message.wanted}", at, call.args[0], message.wanted)
+
+
+def _has_extents(source: ast.expr) -> bool:
+    """Whether an operand of a copy has a shape of its own; `A[i, j]` takes that of the other side."""
+    if not isinstance(source, ast.Subscript):
+        return True
+    return any(isinstance(part, ast.Slice) for part in ast.walk(source.slice))
+
+
 def keyword(message: say.ShapeMismatch, span: Span, at: Places) -> Iterator[Fix]:
     """The keyword with which the shapes fit, added to the call or set in it."""
     name, _, value = message.keyword.partition("=")
@@ -29,6 +59,30 @@ def keyword(message: say.ShapeMismatch, span: Span, at: Places) -> Iterator[Fix]
         last = max(end(at, node) for node in (*call.args, *(keyword.value for keyword in call.keywords)))
         last = max(last, *(end(at, keyword) for keyword in call.keywords), last)
         yield inserted(f"add `{message.keyword}`", *last, f", {message.keyword}")
+
+
+def only_element(message: say.OneElement, span: Span, at: Places) -> Iterator[Fix]:
+    """`m[0]` for the buffer `m` of one element."""
+    name = message.buffer
+    used = [node for node in at.inside(span, ast.Name) if at.written(node) == name and not _inside_element(at, node)]
+    if len(used) == 1:
+        yield replaced(f"write `{message.example}`", at, used[0], message.example)
+
+
+def _inside_element(at: Places, node: ast.AST) -> bool:
+    parent = at.parents.get(node)
+    return isinstance(parent, ast.Subscript) and parent.value is node
+
+
+def one_bracket(message: say.WrongNumberOfIndices, span: Span, at: Places) -> Iterator[Fix]:
+    """`A[i, j]` for `A[i][j]`."""
+    node = the(at, span, ast.Subscript, lambda node: at.spans[node] == span)
+    outer = at.parents.get(node) if node is not None else None
+    rank = 1
+    while isinstance(outer, ast.Subscript) and outer.value is node:
+        node, outer, rank = outer, at.parents.get(outer), rank + 1
+    if node is not None and rank > 1 and rank == int(message.rank):
+        yield replaced(f"write `{message.example}`", at, node, message.example)
 
 
 def cast_of_stored(message: say.ImplicitFloatToInteger, span: Span, at: Places) -> Iterator[Fix]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from .. import catalogue as say
 from ..diagnostic import Fix
@@ -17,9 +17,17 @@ def one_target_each(message: say.ChainedAssignment, span: Span, at: Places) -> I
     node = the(at, span, ast.Assign, lambda node: len(node.targets) > 1)
     if node is None:
         return
-    targets = list(node.targets)
-    behind = between(at, end(at, targets[-1]), end(at, node))
+    behind = between(at, end(at, node.targets[-1]), end(at, node))
     value = behind[behind.index("=") + 1 :].strip()
+    lines = one_for_each(node, at.written, value, lambda: fresh(at, "value"))
+    yield replaced("one assignment per target", at, node, joined(at, node, lines))
+
+
+def one_for_each(
+    node: ast.Assign, written_of: Callable[[ast.expr], str], value: str, unused: Callable[[], str]
+) -> list[str]:
+    """The statements of a chained assignment.  value: its text.  unused: a name that is free."""
+    targets = list(node.targets)
     named = [target for target in targets if isinstance(target, ast.Name)]
     written = {n.id for t in targets for n in ast.walk(t) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     if _repeatable(node.value, written):
@@ -32,11 +40,10 @@ def one_target_each(message: say.ChainedAssignment, span: Span, at: Places) -> I
             if not any(_reads(target, name.id) for target in targets if target is not name)
             and sum(isinstance(n, ast.Name) and n.id == name.id for t in targets for n in ast.walk(t)) == 1
         ]
-        source = free[0].id if free else fresh(at, "value")
+        source = free[0].id if free else unused()
         lines = [f"{source} = {value}"]
         targets = [target for target in targets if not (free and target is free[0])]
-    lines += [f"{at.written(target)} = {source}" for target in targets]
-    yield replaced("one assignment per target", at, node, joined(at, node, lines))
+    return lines + [f"{written_of(target)} = {source}" for target in targets]
 
 
 def _repeatable(value: ast.expr, written: set[str]) -> bool:
@@ -86,7 +93,12 @@ def _is_text(node: ast.expr) -> bool:
 def device_print(message: say.PrintOfDeviceValue, span: Span, at: Places) -> Iterator[Fix]:
     """A `T.print` for every value, with the words before it as its text."""
     call = the(at, span, ast.Call, lambda node: isinstance(node.func, ast.Name) and node.func.id == "print")
-    if call is None or call.keywords or any(isinstance(argument, ast.Starred) for argument in call.args):
+    if (
+        message.item
+        or call is None
+        or call.keywords
+        or any(isinstance(argument, ast.Starred) for argument in call.args)
+    ):
         return
     called = f"{language(at)}.print"
     if len(call.args) == 1 and not isinstance(call.args[0], ast.JoinedStr):

@@ -1,0 +1,23 @@
+"""Parameters without annotation, and an array of NumPy as the result."""
+import numpy as np
+import tilelang
+
+@tilelang.jit
+def doubled(X):
+    n = X.shape[0]
+    Y = T.empty((n,), "float32")
+    with T.Kernel(1, threads=32) as bx:
+        for i in T.Parallel(n):
+            Y[i] = X[i]
+    return Y
+doubled(np.zeros(10, "float32"))
+
+@tilelang.jit
+def copied(X: T.Tensor[[10], T.float32]):
+    N = 10
+    Y = np.empty(N)
+    with T.Kernel(1, threads=32) as bx:
+        for i in T.Parallel(N):
+            Y[i] = X[i]
+    return Y
+copied(np.zeros(10, "float32"))
