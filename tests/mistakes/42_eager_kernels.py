@@ -1,4 +1,4 @@
-"""Parameters without annotation, and an array of NumPy as the result."""
+"""A parameter of an eager kernel without annotation."""
 import numpy as np
 import tilelang
 
@@ -11,13 +11,3 @@ def doubled(X):
             Y[i] = X[i]
     return Y
 doubled(np.zeros(10, "float32"))
-
-@tilelang.jit
-def copied(X: T.Tensor[[10], T.float32]):
-    N = 10
-    Y = np.empty(N)
-    with T.Kernel(1, threads=32) as bx:
-        for i in T.Parallel(N):
-            Y[i] = X[i]
-    return Y
-copied(np.zeros(10, "float32"))
