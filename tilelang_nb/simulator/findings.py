@@ -64,7 +64,10 @@ class Findings:
                     f"{_threads(who)} {what} an element of `{here.buffer}` that {_threads(whose)} {past},"
                     f" and nothing orders the two"
                 )
-            if blocks:
+            shifted = here.space == "global" and here.span == there.span and {kind, earlier} == {"read", "write"}
+            if shifted:  # `A[i] = A[i + 1]`, or `A[0] = A[0] + x`: only the author knows which is meant
+                remedy = "write into another buffer than the one that is read; for a sum, use `T.atomic_add`"
+            elif blocks:
                 remedy = "blocks run in any order: give each block its own elements, or use an atomic operation"
             elif here.space == "global" and here.span == there.span:
                 remedy = "give each thread its own elements, or use an atomic operation such as `T.atomic_add`"
