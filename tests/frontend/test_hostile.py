@@ -412,3 +412,32 @@ def test_python_in_another_thread_is_python():
     helper += "    t.start()\n    t.join()\n    return found[-1]\n"
     cell = run_cell(HEAD + before + helper + kernel("out[1] = helper()"))
     assert not cell.errors
+
+
+def test_loops_and_macros_that_multiply_end_with_one_message():
+    lines = [" " * depth + f"for i{depth} in list(range(9)):" for depth in range(7)]
+    (found,) = run_cell(kernel("\n".join([*lines, " " * 7 + "pass"]))).diagnostics
+    assert (found.code, found.span.line) == ("TL112", 12)
+    assert "200,000" in found.message
+    halving = "@T.macro\ndef halve(k):\n    if k > 0:\n        halve(k - 1)\n        halve(k - 1)\n"
+    (found,) = run_cell(kernel("halve(30)", before=halving)).diagnostics
+    assert found.code == "TL143"
+    assert "20,000" in found.message
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "n in tuple(range(10000))",
+        "n in set(range(60000))",
+        "any(a[i % 8] > i for i in range(3000))",
+        "all(a[i % 8] > i for i in range(64))",
+        "sum([n + i for i in range(20000)])",
+        "max([n * i for i in range(3000)])",
+    ],
+)
+def test_long_chains_are_built_in_pieces(expression):
+    cell = run_cell(kernel(f"out[0] = {expression}"))
+    a, out = np.arange(8, dtype=np.int32), np.zeros(8, np.int32)
+    cell.run(a, out, np.zeros(8, np.float32), 3, 4)
+    assert out[0] == int(eval(expression, {"a": a, "n": 3}))

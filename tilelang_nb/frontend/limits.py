@@ -11,13 +11,16 @@ from ..source.diagnostic import Refusal
 from ..source.wording import listed, nearest, number_text, of_type
 
 VARIABLE = "TILELANG_NB_LIMITS"  # of the environment: settings for every cell and module, `items=100000,bits=5000000`
+MACRO = 10  # items that take as long to expand as a macro call
 
 
 @dataclass(frozen=True)
 class Limits:
     """items: items of one compile-time loop or consumed iterator.
 
-    turns: items and macro calls of a whole kernel.  statements: what one compile-time loop may make without a warning.
+    turns: items of a whole kernel, where a macro call counts as `MACRO` of them.
+
+    statements: what one compile-time loop may make without a warning.
     failures: statements that may be refused in one compile-time loop before its other items, which would fail in the
     same way, are left out.  bits: of an integer that `**` or `<<` makes.  macro_depth: macros inside macros.
     nesting: branches and loops inside one another.  loops: loops alone inside one another.  passes: builds of one
@@ -25,7 +28,7 @@ class Limits:
     """
 
     items: int = 65536
-    turns: int = 1_000_000
+    turns: int = 200_000
     statements: int = 4096
     failures: int = 200
     macro_depth: int = 64

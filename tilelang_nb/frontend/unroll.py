@@ -15,9 +15,9 @@ from typing import Any, Literal, NamedTuple
 
 from ..language.values import Value, written
 from ..source import catalogue as say
-from ..source.diagnostic import Message, Refusal
+from ..source.diagnostic import Message, Poisoned, Refusal
 from ..source.wording import number_text
-from .limits import Limits
+from .limits import MACRO, Limits
 from .names import targets as targets
 
 Warn = Callable[[Message], None]
@@ -78,6 +78,7 @@ class Record:
     def __init__(self, line: int, label: str, builder: Any, limits: Limits):
         self.builder, self.limits = builder, limits
         self.turns = 0
+        self.too_many = False  # turns: the limit was said
         self.endless = False  # a macro that calls itself for ever was refused
         self.root = Node("kernel", line, label, line, [Turn("")])
         self.stack = [self.root.iterations[0]]
@@ -90,13 +91,16 @@ class Record:
 
     def turn(self, node: Node, item: Any, bound: dict[str, Any]) -> Turn:
         """Begin a turn: what is emitted and entered until `end` belongs to it.  TL112 and TL143: there are too many."""
-        self.turns += 1
+        self.turns += MACRO if node.kind == "macro" else 1
         if self.turns > self.limits.turns:
-            limit = f"{self.limits.turns:,}"
+            if self.too_many:
+                raise Poisoned  # said already: the loops around it have as many
+            self.too_many = True
             if node.kind == "macro":
                 self.endless = True
+                limit = f"{self.limits.turns // MACRO:,}"
                 raise Refusal(say.MacroRecursionLimit(name=node.label, limit=limit, setting="turns"))
-            raise Refusal(say.EndlessIterable(limit=limit, setting="turns"))
+            raise Refusal(say.EndlessIterable(limit=f"{self.limits.turns:,}", setting="turns"))
         turn = Turn(_recorded(item), [], self.builder.count, -1, bound)
         node.iterations.append(turn)
         self.stack.append(turn)
