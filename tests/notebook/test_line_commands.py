@@ -23,6 +23,10 @@ def test_explain_shows_the_page_of_a_code_or_slug(kernel: Any, spelling: str) ->
     assert bundle["text/html"].count("white-space:pre;padding:4px 8px;overflow-x:auto") == 3
 
 
+def test_explain_alone_lists_the_codes(kernel: Any) -> None:
+    assert kernel.run("%tilelang explain").stdout.startswith("TL001  source-unavailable\n")
+
+
 def test_devices_lists_the_simulated_device(kernel: Any) -> None:
     assert kernel.run("%tilelang devices").stdout.startswith("sim")
 
@@ -49,8 +53,7 @@ def test_freeze_says_how_many_widgets_it_replaced(kernel: Any) -> None:
     ("line", "said"),
     [
         ("explian TL101", "did you mean `%tilelang explain`?"),
-        ("explain", "write `%tilelang explain CODE`"),
-        ("explain TL999", "no diagnostic 'TL999'"),
+        ("explain TL999", "no diagnostic 'TL999'; there is TL900"),
         ("devices all", "write `%tilelang devices`"),
         ("inspect shown_agian", "did you mean `shown_again`?"),
         ("inspect np", "`np` is no kernel of this notebook"),

@@ -94,3 +94,17 @@ def test_an_expression_that_fails_in_a_value_is_one_line_of_text() -> None:
 def test_help_wins_over_nothing_else_being_wrong() -> None:
     assert parse("--help").help
     assert parse("-h").help
+
+
+@pytest.mark.parametrize(
+    ("line", "hint"),
+    [
+        ("--stages tile cuda", "separate stages by commas: --stages tile,cuda"),
+        ("--stage tile", "did you mean --stages?"),
+        ("add(a, b)", "did you mean --call add(a, b)?"),
+    ],
+)
+def test_words_of_no_option_are_said_as_what_they_were_meant_to_be(line: str, hint: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse(line)
+    assert hint in str(caught.value)

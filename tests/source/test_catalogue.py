@@ -9,7 +9,7 @@ from dataclasses import fields
 import pytest
 
 from tilelang_nb.source.catalogue import CATALOGUE
-from tilelang_nb.source.catalogue.page import FOLDER, UnknownCode, explain, page
+from tilelang_nb.source.catalogue.page import FOLDER, UnknownCode, explain, listing, page
 
 FAMILIES = {"sources": "TL0", "syntax": "TL1", "language": "TL1", "names": "TL13", "operations": "TL2"}
 COMPILER_WORDS = {
@@ -93,7 +93,13 @@ def test_every_page_has_a_code():
     assert {file.stem for file in FOLDER.iterdir()} == set(CATALOGUE)
 
 
+def test_all_codes_are_listed():
+    assert [line.split() for line in listing().splitlines()] == [[c, CATALOGUE[c].slug] for c in sorted(CATALOGUE)]
+
+
 def test_explaining_takes_any_spelling_of_a_code():
+    assert explain("101") == explain("tl101") and explain("2") == explain("TL002")
+    assert "there is TL900" in explain("TL999") and "codes run" in explain("TL777")
     assert explain("tl101") == explain(" TL101 ") == explain("chained-assignment")
 
 

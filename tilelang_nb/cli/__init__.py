@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import __version__
-from ..source.catalogue.page import UnknownCode, explain, page
+from ..source.catalogue.page import UnknownCode, explain, listing, page
 from .compiling import UsageError, check, compile_all, document
 from .fixing import fix_files
 from .output import FORMATS, show
@@ -71,7 +71,7 @@ def _parser() -> argparse.ArgumentParser:
     run.set_defaults(command=run_file)
 
     explain = commands.add_parser("explain", help="the page of a diagnostic code")
-    explain.add_argument("code", metavar="CODE", help="a code or its slug: TL101, chained-assignment")
+    explain.add_argument("code", metavar="CODE", nargs="?", help="a code or its slug, TL101; without it all are listed")
     explain.set_defaults(command=explain_code)
 
     export = commands.add_parser("export", help="compile a file and write its report as an HTML page")
@@ -122,7 +122,10 @@ def run_file(asked: Any) -> int:
 
 
 def explain_code(asked: Any) -> int:
-    """Print the page of a code or slug."""
+    """Print the page of a code or slug; without one, the list of codes."""
+    if asked.code is None:
+        print(listing(), end="")
+        return 0
     try:
         page(asked.code)
     except UnknownCode as error:

@@ -12,7 +12,7 @@ from IPython.core.error import UsageError
 from IPython.display import display
 
 from ..source.catalogue import CATALOGUE
-from ..source.catalogue.page import Page, UnknownCode, page
+from ..source.catalogue.page import Page, UnknownCode, listing, page
 from ..source.catalogue.page import explain as explained
 from .loading import Loading
 from .options import HELP
@@ -61,7 +61,10 @@ def run(shell: Any, line: str, loading: Loading, outputs: Outputs) -> None:
 
 
 def explain(shell: Any, code_or_slug: str, _: Outputs) -> None:
-    """Show the page of a diagnostic's code or slug."""
+    """Show the page of a diagnostic's code or slug; without one, the list of codes."""
+    if not code_or_slug:
+        print(listing(), end="")
+        return
     try:
         found = page(code_or_slug)
     except UnknownCode as unknown:
@@ -147,7 +150,11 @@ def freeze(shell: Any, name: str, outputs: Outputs) -> None:
 
 COMMANDS: dict[str, Command] = {
     "explain": Command(
-        explain, "CODE", "the page of a code: what it means, bad and good text", lambda shell: CATALOGUE, compiler=True
+        explain,
+        "[CODE]",
+        "the page of a code: what it means, bad and good text",
+        lambda shell: CATALOGUE,
+        compiler=True,
     ),
     "devices": Command(devices, "", "what a kernel can run on here"),
     "inspect": Command(inspect, "NAME", "the stages of a kernel of this notebook", kernels_of, compiler=True),

@@ -18,10 +18,11 @@ from IPython.utils.text import DollarFormatter
 from ..frontend.limits import limits_of, settings_of
 from ..runtime.target import TARGETS
 from ..source.diagnostic import Refusal
+from ..source.wording import nearest
 
 DESCRIPTION = """\
 %%tilelang [options]   compile the kernels of this cell, run its other statements, show every stage
-%tilelang COMMAND      explain CODE | devices | inspect NAME | clear-cache | freeze
+%tilelang COMMAND      explain [CODE] | devices | inspect NAME | clear-cache | freeze
 
 In the cell `T`, `tilelang` and `jit` are there already, and `import tilelang` means this package.
 The cell is ordinary Python otherwise: its names land in the notebook, its last expression is shown
@@ -99,7 +100,11 @@ def parse(line: str, names: Mapping[str, Any] | None = None) -> CellOptions:
     Raises UsageError with one line of text for an unknown option, a bad value, or a name that is not defined.
     """
     known = dict(names or {})
-    given = PARSER.parse_args([word if literal else _expanded(word, known) for word, literal in _words(line)])
+    given, others = PARSER.parse_known_args(
+        [word if literal else _expanded(word, known) for word, literal in _words(line)]
+    )
+    if others:
+        PARSER.error(_unrecognised(others, given.stages))
     if given.arch is not None and not re.fullmatch(r"sm_\d{2,3}[af]?", given.arch):
         PARSER.error(f"--arch {given.arch}: write an architecture such as sm_90a")
     stages = tuple(name.strip() for name in (given.stages or "").split(",") if name.strip())
@@ -107,6 +112,20 @@ def parse(line: str, names: Mapping[str, Any] | None = None) -> CellOptions:
     return CellOptions(
         given.target, given.arch, given.call, given.bench, stages, not given.no_widget, given.quiet, given.help, limits
     )
+
+
+def _unrecognised(words: list[str], stages: str | None) -> str:
+    """What words that belong to no option were meant to be."""
+    first, written = words[0].partition("=")[0], " ".join(words)
+    message = f"unrecognized arguments: {written}"
+    if first.startswith("-"):
+        near = nearest(first, PARSER._option_string_actions)
+        return f"{message}; did you mean {near}?" if near else message
+    if "(" in first:
+        return f"{message}; did you mean --call {written}?"
+    if stages is not None and all(re.fullmatch(r"[\w,-]+", word) for word in words):
+        return f"{message}; separate stages by commas: --stages {','.join([stages.strip(','), *words])}"
+    return message
 
 
 def _limits(text: str) -> dict[str, int]:

@@ -47,6 +47,9 @@ class UnknownCode(LookupError):
 def page(code_or_slug: str) -> Page:
     """The page of `TL101`, `tl101` or `chained-assignment`; UnknownCode where there is none."""
     wanted = code_or_slug.strip()
+    number = re.fullmatch(r"(?:TL)?(\d{1,3})", wanted, re.IGNORECASE)
+    if number and f"TL{int(number[1]):03}" in CATALOGUE:
+        wanted = f"TL{int(number[1]):03}"
     for code, message in CATALOGUE.items():
         if wanted.upper() == code or wanted.lower() == message.slug:
             return parse(code, (FOLDER / f"{code}.md").read_text(encoding="utf-8"))
@@ -55,9 +58,12 @@ def page(code_or_slug: str) -> Page:
         wanted.upper(), CATALOGUE, 1
     )
     hint = f"; the nearest is {slugs.get(near[0], near[0])}" if near else f"; codes run from TL001 to {max(CATALOGUE)}"
-    begun = [code for code in sorted(CATALOGUE) if wanted and code.startswith(wanted.upper())]
+    family = f"TL{number[1][0]}" if number else wanted.upper()
+    begun = [code for code in sorted(CATALOGUE) if wanted and code.startswith(family)]
     if begun:
-        hint = f"; there are {begun[0]} to {begun[-1]}"
+        hint = f"; there are {begun[0]} to {begun[-1]}" if len(begun) > 1 else f"; there is {begun[0]}"
+    elif number:
+        hint = f"; codes run from TL001 to {max(CATALOGUE)}"
     raise UnknownCode(f"there is no diagnostic {wanted!r}{hint}")
 
 
@@ -85,6 +91,11 @@ def parse(code: str, text: str) -> Page:
         good=blocks["good"],
         markdown=matter[2].strip() + "\n",
     )
+
+
+def listing() -> str:
+    """Every code with its slug, a line each."""
+    return "".join(f"{code}  {message.slug}\n" for code, message in sorted(CATALOGUE.items()))
 
 
 def explain(code_or_slug: str) -> str:
