@@ -86,7 +86,7 @@ def test_without_nvrtc_the_extra_to_install_is_named(program_of, monkeypatch: py
     program = program_of(CELL)
     with pytest.raises(device.DeviceError, match="TL302") as caught:
         _ = program.cubin
-    assert "tilelang-nb[cuda]" in caught.value.diagnostic.help
+    assert "pip install '.[cuda]'" in caught.value.diagnostic.help
 
 
 def test_resources_have_their_origin(program_of) -> None:

@@ -24,7 +24,7 @@ OPTIONS = ("-diag-suppress=177,1046", "--ptxas-options=-v", "-lineinfo", "--std=
 _FILE_LINE = re.compile(rf'(\.file\s+\d+\s+")[^"]*{re.escape(FILE)}')
 # Of version 13 on: nothing about textures, which costs time; no cache, which says nothing of registers when it is used.
 LATER_OPTIONS = ("--minimal", "--no-cache")
-INSTALL = 'install the CUDA compiler: `pip install "tilelang-nb[cuda]"`'
+INSTALL = "install the CUDA compiler, in the folder of tilelang-nb: `pip install '.[cuda]'`"
 
 
 @dataclass(frozen=True)

@@ -77,7 +77,7 @@ def _missing() -> str | None:
     try:
         import cuda.bindings.driver  # noqa: F401
     except ImportError:
-        return "cuda-bindings is not installed: pip install 'tilelang-nb[cuda]'"
+        return "cuda-bindings is not installed: in the folder of tilelang-nb, pip install '.[cuda]'"
     try:
         from numba import cuda as numba_cuda
 
