@@ -10,6 +10,7 @@ import pytest
 from frontend.cells import HEAD, kernel, run_cell
 
 from tilelang_nb.frontend.limits import Limits
+from tilelang_nb.source.render import render
 
 HOSTILE = """
 class Bad:
@@ -441,3 +442,23 @@ def test_long_chains_are_built_in_pieces(expression):
     a, out = np.arange(8, dtype=np.int32), np.zeros(8, np.int32)
     cell.run(a, out, np.zeros(8, np.float32), 3, 4)
     assert out[0] == int(eval(expression, {"a": a, "n": 3}))
+
+
+def test_long_texts_of_a_cell_are_shortened():
+    helpers = "def boom(): raise ValueError('x' * 10_000_000)\n"
+    for body in ("boom()", "getattr(out, 'z' * 100000)", "out[0] = {}['k' * 1000000]"):
+        (found,) = run_cell(kernel(body, before=helpers)).diagnostics
+        assert len(str(found)) < 9000
+    (found,) = run_cell(kernel("boom()", before=helpers)).diagnostics
+    assert found.code == "TL144"
+    assert "(10,000,000 characters)" in found.message
+    assert len(found.message) < 600
+
+
+def test_of_thousands_of_mistakes_the_first_are_shown():
+    cell = run_cell(kernel("\n".join(f"out[0] = unknown{i}" for i in range(1500))))
+    assert len(cell.errors) == 1500
+    shown = render(cell.session.text, cell.diagnostics)
+    assert len(shown) < 100_000
+    assert "more: correct these first" in shown
+    assert shown.endswith("1500 errors\n")

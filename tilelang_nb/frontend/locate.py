@@ -177,17 +177,24 @@ def no_attribute(owner: Any, name: str) -> Message:
     return unknown_attribute_of_array(described(owner), name, array, rank, OPERATIONS)
 
 
+LONGEST = 400  # characters of an exception's text that a message shows
+
+
 def exception_text(error: BaseException) -> str:
-    """Type and text of an exception, whatever its class does."""
+    """Type and text of an exception, whatever its class does; of a long text its beginning."""
     try:
-        text = str(error)
+        said = str(error)
+        text = said[: 2 * LONGEST]
         if isinstance(error, (TypeError, AttributeError)):  # Python names the class of an operand
             text = _OF_THE_COMPILER.sub(lambda found: _WORDS[found[0].split()[0].strip("'")], text)
         text = _INTRINSIC.sub("", text)
         text = _MODULE.sub(lambda found: "tilelang" if found[0].endswith("g") else "tilelang.", text)
+        if len(said) > LONGEST:
+            text = f"{text[:LONGEST]}... ({len(said):,} characters)"
     except Exception:
         text = ""
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+    name = type(error).__name__[:LONGEST]
+    return f"{name}: {text}" if text else name
 
 
 def with_operands(message: Message, text: Text, span: Span | None) -> Message:

@@ -52,7 +52,7 @@ def to_data(subject: Any, run: CellRun = UNKNOWN_RUN, show: Sequence[str] = ()) 
     data: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION,
-        "generator": f"{PRODUCT} {getattr(sys.modules[PRODUCT], '__version__', '')}".strip(),
+        "generator": f"{PRODUCT} {getattr(sys.modules.get(PRODUCT), '__version__', '')}".strip(),
         "ident": run.ident,
         "execution": run.execution,
         "ok": bool(subject.ok),

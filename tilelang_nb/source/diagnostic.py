@@ -72,6 +72,9 @@ class Diagnostic:
         return f"{self.severity}[{self.code}]: {where}{self.message}" + (f" (help: {self.help})" if self.help else "")
 
 
+LONGEST = 4000  # characters of one text of a message; names and texts of a cell may be of any length
+
+
 def for_edits(default: str = "") -> Any:
     """A field of a message that no text of it shows: what only an edit needs to know."""
     return field(default=default, metadata={"shown": False})
@@ -89,7 +92,8 @@ class Message:
     advice: ClassVar[str] = ""
 
     def fill(self, template: str) -> str:
-        return template.format(**{field.name: getattr(self, field.name) for field in fields(self)})
+        text = template.format(**{field.name: getattr(self, field.name) for field in fields(self)})
+        return text if len(text) <= LONGEST else f"{text[:LONGEST]}... ({len(text):,} characters)"
 
     def at(self, span: Span | None, notes: tuple[Note, ...] = (), fixes: tuple[Fix, ...] = ()) -> Diagnostic:
         """This message at a place."""

@@ -35,8 +35,11 @@ class Part(NamedTuple):
 Row = list[Part]
 
 
+LONGEST = 60_000  # characters of diagnostics; those after them are counted only
+
+
 def render(text_of: TextOf, diagnostics: Iterable[Diagnostic], *, colour: bool = False) -> str:
-    """All diagnostics and a count line, ready to print; "" if there are none.
+    """The diagnostics, as many as fit into `LONGEST` characters, and a count line, ready to print; "" for none.
 
     text_of: the text that the spans speak of, or a function from a span to its text.
     colour: with ANSI colours, for a terminal.
@@ -44,7 +47,14 @@ def render(text_of: TextOf, diagnostics: Iterable[Diagnostic], *, colour: bool =
     found = tuple(diagnostics)
     if not found:
         return ""
-    blocks = ["\n".join(_line(row, diagnostic, colour) for row in rows(text_of, diagnostic)) for diagnostic in found]
+    blocks: list[str] = []
+    size = 0
+    for diagnostic in found:
+        if size > LONGEST:
+            blocks.append(f"... and {len(found) - len(blocks):,} more: correct these first")
+            break
+        blocks.append("\n".join(_line(row, diagnostic, colour) for row in rows(text_of, diagnostic)))
+        size += len(blocks[-1])
     return "\n\n".join([*blocks, count(found)]) + "\n"
 
 
