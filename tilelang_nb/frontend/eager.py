@@ -118,11 +118,13 @@ class Call:
     """What a kernel is built for.
 
     arguments: by name, RUN_TIME for run-time parameters.  sizes: of `T.const`, as far as they are known.
+    arrays: rank and dtype of the arrays that are passed, for messages only.
     """
 
     arguments: Mapping[str, Any]
     sizes: dict[str, int] = field(default_factory=dict)
     shared: Shared = field(default_factory=Shared)
+    arrays: Mapping[str, tuple[int, str]] = field(default_factory=dict)
 
 
 def describe(function: Callable[..., Any]) -> EagerDefinition:
@@ -272,7 +274,8 @@ class EagerWalker(Walker):
                 self.report(refusal, argument)
         known = argument.arg in self.eager.run_time
         problem = "is used before an annotation says what it is" if known else "is given an array and has no annotation"
-        message = missing_annotation(argument.arg, f"parameter `{argument.arg}` {problem}", eager=True)
+        rank, dtype = self.call.arrays.get(argument.arg, (1, "float32"))
+        message = missing_annotation(argument.arg, f"parameter `{argument.arg}` {problem}", eager=(rank, dtype))
         self.unannotated[message] = argument
         return Unannotated(message)
 

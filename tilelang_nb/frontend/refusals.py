@@ -173,14 +173,16 @@ def returns_value(node: ast.Return) -> Refusal:
 
 
 def missing_annotation(
-    name: str, problem: str, kernel: ast.FunctionDef | None = None, *, eager: bool = False
+    name: str, problem: str, kernel: ast.FunctionDef | None = None, *, eager: tuple[int, str] | None = None
 ) -> say.MissingAnnotation:
     """TL207 with an annotation to write: that of a tensor which the kernel takes too, where there is one.
 
-    eager: the annotation stands in the body, after the names of its sizes.
+    eager: rank and dtype of an array whose annotation stands in the body, after the names of its sizes.
     """
-    if eager:
-        example = f'N = T.const("N")` and `{name}: T.Tensor[[N], T.float32]'
+    if eager is not None:
+        rank, dtype = eager
+        sizes = ", ".join("KLMN"[-rank:]) if 1 <= rank <= 4 else "N"
+        example = f'{sizes} = T.const("{sizes}")` and `{name}: T.Tensor[[{sizes}], T.{dtype}]'
         return say.MissingAnnotation(problem=problem, example=example)
     written = 'T.Tensor((M, N), "float16")'
     for argument in kernel.args.args if kernel is not None else ():

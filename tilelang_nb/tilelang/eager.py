@@ -211,7 +211,7 @@ class EagerFunction(JitFunction):
             arguments[name] = eager.RUN_TIME if self._is_run_time(name, value) else value
         key = _frozen(arguments)
         key = (key, self.eager.surroundings) if key is not UNKEYED else UNKEYED
-        call = eager.Call(arguments, dict(sizes))
+        call = eager.Call(arguments, dict(sizes), arrays=_arrays(given))
         while True:
             at = (key, tuple(sorted(call.sizes.items()))) if key is not UNKEYED else UNKEYED
             compiled = self._compiled.get(at)
@@ -307,6 +307,16 @@ def _shaped(parameter: Any, given: Any) -> Any:
 
 def _outline_or_host(given: Any) -> Any:
     return given if isinstance(given, DeviceArray) else host_array(given)
+
+
+def _arrays(given: Mapping[str, Any]) -> dict[str, tuple[int, str]]:
+    """Rank and dtype of the arrays among the arguments."""
+    found = {name: (getattr(v, "shape", None), getattr(v, "dtype", None)) for name, v in given.items()}
+    return {
+        name: (len(shape), str(dtype).removeprefix("torch."))
+        for name, (shape, dtype) in found.items()
+        if isinstance(shape, tuple) and dtype is not None
+    }
 
 
 def _frozen(value: Any) -> Any:
