@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tilelang_nb.layout.matrix import Instruction, accumulator, operand_a, operand_b, same_threads, warp_grid
@@ -46,6 +46,7 @@ def test_b_of_one_int8_instruction_is_as_documented():
 
 
 @pytest.mark.parametrize("instruction", INSTRUCTIONS)
+@settings(deadline=None)
 @given(st.data())
 def test_every_element_is_held_once_in_each_set_of_copies(instruction, data):
     warps = data.draw(st.integers(1, 16))
