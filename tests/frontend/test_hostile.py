@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import builtins
+import sys
 import threading
 
 import numpy as np
 import pytest
 from frontend.cells import HEAD, kernel, run_cell
 
+import tilelang_nb
 from tilelang_nb.frontend.limits import Limits
 from tilelang_nb.source.render import render
 
@@ -462,3 +464,23 @@ def test_of_thousands_of_mistakes_the_first_are_shown():
     assert len(shown) < 100_000
     assert "more: correct these first" in shown
     assert shown.endswith("1500 errors\n")
+
+
+def test_an_annotation_in_quotes_that_is_no_python_is_a_syntax_error():
+    (found,) = run_cell(kernel("o[0] = 1", parameters="o: \"T.Tensor((4,), 'int32'\"")).diagnostics
+    assert found.code == "TL005"
+    assert "the annotation of `o`" in found.message
+    assert "unknown" not in found.message
+
+
+def test_a_decorator_that_stands_twice_is_named():
+    text = kernel("out[0] = 1").replace("@T.prim_func", "@T.prim_func\n@T.prim_func")
+    (found,) = tilelang_nb.compile_cell(text, {}, target="sim").diagnostics
+    assert (found.code, found.message) == ("TL004", "`@T.prim_func` stands before a kernel")
+
+
+def test_a_cell_that_clears_the_modules_still_has_a_report(monkeypatch):
+    compilation = tilelang_nb.compile_cell("1 + 1", {}, target="sim")
+    compilation.to_json()
+    monkeypatch.delitem(sys.modules, "tilelang_nb")
+    assert compilation.to_json().startswith('{"format":"tilelang_nb.trace"')

@@ -16,7 +16,7 @@ from ..language.promotion import in_ir
 from ..language.tensors import Tensor
 from ..language.values import Buffer, Value, is_device, number
 from ..source import catalogue as say
-from ..source.diagnostic import Poisoned, Refusal
+from ..source.diagnostic import Message, Poisoned, Refusal
 from ..source.text import Text
 from ..source.wording import of_type
 from .large_integers import compiled
@@ -75,7 +75,10 @@ def read_parameters(
             raise
         except BaseException as error:
             remedy = "an annotation is Python that runs when the kernel is defined"
-            message = say.ExceptionWhileBuilding(exception=exception_text(error), remedy=remedy)
+            message: Message = say.ExceptionWhileBuilding(exception=exception_text(error), remedy=remedy)
+            if isinstance(error, SyntaxError):  # of a text in quotes
+                problem = f"the annotation of `{argument.arg}` is not Python: {error.msg}"
+                message = say.SyntaxMistake(problem=problem, remedy="correct the text in the quotes")
             wrong.append(Refusal(message, argument.annotation))
     return found, wrong
 

@@ -42,6 +42,8 @@ def _decorated(name: str, function: Any, options: dict[str, Any]) -> Any:
         return lambda late: _decorated(name, late, options)
     if not callable(function):
         bad_argument(f"`@T.{name}` stands before {of_type(function)}", "put it before a `def`")
+    if type(function).__name__ == "Kernel" and not hasattr(function, "__code__"):
+        bad_argument(f"`@T.{name}` stands before a kernel", f"write `@T.{name}` once, above the `def`")
     hook = installed(name)
     if hook is None:
         raise Refusal(say.SourceUnavailable(function=getattr(function, "__name__", str(function))))
