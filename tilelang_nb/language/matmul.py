@@ -152,7 +152,8 @@ def _gemm(
     _check_shapes(called, tiles, ta, tb)
     _check_dtypes(called, tiles)
     condition = clear if isinstance(clear, Value) else flag(clear, called, "clear_accum")
-    builder().operation("gemm", *tiles, ta, tb, truth(condition), word)
+    precision = "tf32" if all(tile.dtype == "tfloat32" for tile in tiles[:2]) else None
+    builder().operation("gemm", *tiles, ta, tb, truth(condition), word, precision)
 
 
 def policy_word(policy: Any, called: str) -> str:

@@ -36,8 +36,8 @@ SIGNATURES: dict[str, tuple[str, ...]] = {
     "fill": ("target", "value"),
     "transpose": ("source", "target"),
     # matrix multiply-accumulate: C (+)= op(A) @ op(B); clear_accum is a boolean expression,
-    # policy "square" | "full_row" | "full_col"
-    "gemm": ("a", "b", "c", "transpose_a", "transpose_b", "clear_accum", "policy"),
+    # policy "square" | "full_row" | "full_col"; precision "tf32" for tiles of tfloat32, which hold float32
+    "gemm": ("a", "b", "c", "transpose_a", "transpose_b", "clear_accum", "policy", "precision?"),
     # operation: sum max min abssum absmax bitand bitor bitxor any all
     "reduce": ("operation", "source", "target", "dim", "clear", "nan_propagate"),
     # operation: sum max

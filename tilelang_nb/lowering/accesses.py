@@ -198,6 +198,7 @@ class AccessReader:
         self.prover = prover
         self.memory = {identity(buffer): found for buffer, found in memory.items()}
         self.mask, self.region = 0, ""
+        self.copied: dict[Memory, int] = {}  # targets of asynchronous copies, with their number of dimensions
         self._found: list[Access] = []
 
     def reads(self, *expressions: Any) -> list[Access]:
@@ -234,6 +235,16 @@ class AccessReader:
                 tvm_ffi.structural_walk(
                     expr, [(tvm.ir.Call, self._whole_call), (tvm.ir.TensorLoad, self._load)], order="pre"
                 )
+
+    def note_copies(self, body: tir.Stmt) -> None:
+        """Find all targets of asynchronous copies."""
+
+        def visit(call: Any) -> None:
+            load = _pointed(call.args[0]) if starts_copy(call) else None
+            if load is not None and identity(load.source) in self.memory:
+                self.copied[self.memory[identity(load.source)]] = len(load.indices)
+
+        tvm_ffi.structural_walk(body, (tvm.ir.Call, visit))
 
     def write(self, buffer: Any, indices: list[Any]) -> list[Access]:
         """The write of a store, without what its operands read."""
@@ -273,6 +284,8 @@ class AccessReader:
         name = getattr(call.op, "name", "")
         if name == "tirx.call_extern":
             name = call.args[0].value
+        if name in _WIDE_CALLS:
+            return self._wide(call, _WIDE_CALLS[name])
         kind = _ELEMENT_CALLS.get(name) or (ATOMIC if name.startswith("tl_atomic_") else None)
         if kind is not None:
             rest: list[Any] = []
@@ -287,19 +300,73 @@ class AccessReader:
             return []
         return list(call.args)
 
+    def _wide(self, call: Any, kinds: tuple[str, ...]) -> list[Any]:
+        """Notes what a call touches around the elements that it is given, one kind for each pointer.
+
+        Matrices and vectors lie in the last two dimensions.
+        """
+        rest: list[Any] = []
+        waiting = list(kinds)
+        for argument in call.args:
+            load = _pointed(argument)
+            if load is None:
+                if not isinstance(argument, _LEAVES):
+                    rest.append(argument)
+                continue
+            memory, kind = self.memory.get(identity(load.source)), waiting.pop(0)
+            rest += load.indices
+            if memory is not None:
+                access = self._access(memory, kind, load.indices)
+                exact = max(len(access.form.dims) - 2, 0)
+                dims = (*access.form.dims[:exact], *(None,) * (len(access.form.dims) - exact))
+                offsets = (*access.offsets[:exact], *(0,) * (len(access.offsets) - exact))
+                self._found.append(access._replace(form=Form(dims, self.mask), offsets=offsets))
+        return rest
+
+    def landing(self) -> list[Access]:
+        """What waiting for asynchronous copies may have brought: writes of every place that copies go to."""
+        return [
+            Access(memory, WRITE, Form((None,) * rank, self.mask), (0,) * rank, self.region)
+            for memory, rank in self.copied.items()
+        ]
+
     def _element(self, argument: Any, kind: str) -> list[Any]:
         """Notes the element that a pointer is to; the operands that are still to be looked at."""
-        while type(argument) is tvm.ir.Call and argument.op.name == "tirx.cuda.cvta_generic_to_shared":
-            argument = argument.args[0]
-        if type(argument) is not tvm.ir.Call or argument.op.name != "tirx.address_of":
+        load = _pointed(argument)
+        if load is None:
             return [argument]
-        load = argument.args[0]
         memory = self.memory.get(identity(load.source))
         if memory is not None:
             self._found.append(self._access(memory, kind, load.indices))
         return list(load.indices)
 
 
+def _pointed(argument: Any) -> Any | None:
+    """The load whose address an argument is; None for any other argument."""
+    while type(argument) is tvm.ir.Call and argument.op.name == "tirx.cuda.cvta_generic_to_shared":
+        argument = argument.args[0]
+    if type(argument) is not tvm.ir.Call or argument.op.name != "tirx.address_of":
+        return None
+    return argument.args[0]
+
+
+def starts_copy(expr: Any) -> bool:
+    """cp.async: what it writes is there after a wait."""
+    return type(expr) is tvm.ir.Call and expr.op.name in _COPIES
+
+
+def waits_for_copies(expr: Any) -> bool:
+    """cp.async.wait_group and wait_all."""
+    return type(expr) is tvm.ir.Call and expr.op.name in ("tirx.ptx.cp_async_wait_group", "tirx.ptx.cp_async_wait_all")
+
+
+_COPIES = tuple(f"tirx.ptx.cp_async_{name}" for name in ("cg", "ca", "cg_src_size", "ca_src_size"))
+# Calls that touch more than the element whose address they are given: the kinds of access by pointer.
+_WIDE_CALLS = {
+    "tirx.ptx.ldmatrix": (READ,),
+    "tirx.ptx.stmatrix": (WRITE,),
+    **dict.fromkeys(_COPIES, (WRITE, READ)),
+}
 _LEAVES = (tir.IntImm, tir.FloatImm, tvm.ir.Var, tvm.ir.StringImm)
 _BINARY = frozenset(
     (

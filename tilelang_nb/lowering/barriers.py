@@ -26,7 +26,16 @@ from tvm import tirx as tir
 
 from tilelang_nb.source import catalogue as say
 
-from .accesses import WRITE, Access, AccessReader, Conflict, Conflicts, Pending
+from .accesses import (
+    WRITE,
+    Access,
+    AccessReader,
+    Conflict,
+    Conflicts,
+    Pending,
+    starts_copy,
+    waits_for_copies,
+)
 from .addresses import Prover
 from .barrier_placement import Branch, Chain, Loop, Piece, Scope, Summary, place
 from .context import LaunchContext
@@ -131,6 +140,7 @@ class _Builder:
 
     def whole(self, body: tir.Stmt) -> tir.Stmt:
         self.signals = _waits(body)
+        self.reader.note_copies(body)
         if type(body) is tir.AttrStmt and body.attr_key != WARP_GROUPS:
             return tir.AttrStmt(body.node, body.attr_key, body.value, self.whole(body.body), body.span)
         chain = self.chain(body)
@@ -168,6 +178,12 @@ class _Builder:
             pieces.append(self._leaf(node, accesses, _is_barrier(node.value, self.scope.count or self.launch.threads)))
         elif kind is tir.Evaluate:
             accesses = self.reader.reads(node.value)
+            if starts_copy(node.value):
+                pieces.append(self._copy(node, accesses))
+                return
+            if waits_for_copies(node.value):
+                pieces.append(Piece(node, Pending(), Pending(self.reader.landing())))
+                return
             pieces.append(self._leaf(node, accesses, _is_barrier(node.value, self.scope.count or self.launch.threads)))
         elif kind is tir.Break or kind is tir.Continue:
             pieces.append(Piece(node, Pending(), Pending(), jump=Pending()))
@@ -179,6 +195,10 @@ class _Builder:
         if is_barrier and not self.guards:
             return Piece(node, pending, Pending(), through=False)
         return Piece(node, pending, pending)
+
+    def _copy(self, node: tir.Stmt, accesses: list[Access]) -> Piece:
+        """An asynchronous copy: earlier accesses of its target must be over; later ones see it after the wait."""
+        return Piece(node, Pending(accesses), Pending([access for access in accesses if access.kind != WRITE]))
 
     def _store(self, node: tir.BufferStore, pieces: list[Piece]) -> None:
         indices = list(node.indices)

@@ -12,7 +12,8 @@ An operation is one module of `lowering/ops` (or `lowering/gemm`) with
 - Region operands keep their buffers.  A buffer of scope "local.fragment" has `launch.layouts[buffer]` and its
   registers `launch.registers[buffer]`, a one-dimensional "local" buffer of `register_count` elements; all other
   buffers are accessed by plain loads and stores.
-- `legalise` has run: gemm has C as one whole fragment and A, B as regions of shared tiles; reduce has a whole
+- `legalise` has run: gemm has C as one whole fragment and A, B as regions of shared
+  tiles, or as whole fragments where tensor cores multiply; reduce has a whole
   fragment as source and as target; cumulate has regions of shared tiles; finalize_reducer has whole fragments.  A
   fragment that no
   layout serves was demoted: it is a shared tile by then, and the call was legalised again for that.
@@ -152,6 +153,7 @@ class Inference(Protocol):
     """What `constrain` of an operation sees.  It is called until nothing changes, so it only adds what it knows."""
 
     threads: int  # size of the set of threads that executes the call
+    launch: LaunchContext
 
     def layout(self, buffer: Any) -> Fragment | None:
         """The layout settled so far; None for none yet, and for a buffer that is no fragment."""

@@ -3,8 +3,9 @@
 Before: a launch as the front end emits it.  After:
 - copy, fill, transpose and atomics on regions are T.Parallel loops (`EXPANSIONS`); a copy inside one buffer goes
   through a temporary fragment, because all of it is read before any of it is written;
-- gemm accumulates into one whole fragment from shared tiles; reduce goes from a whole fragment to a whole fragment;
-  cumulate works on shared tiles; other operands are staged through temporaries with copies before and after;
+- gemm accumulates into one whole fragment from shared tiles (or whole fragments, for tensor cores); reduce goes from
+  a whole fragment to a whole fragment; cumulate works on shared tiles; other operands are staged through temporaries
+  with copies before and after;
 - views of fragments and of per-thread arrays are index arithmetic (`views.py`);
 - `continue` in T.Parallel bodies is an `if` (`jumps.py`);
 - loops of no turn are gone; safe values are in `launch.safe_values`, reducers in `launch.facts["reducers"]`.
@@ -22,6 +23,7 @@ from tvm import tirx as tir
 from tilelang_nb.language.tile_program import RegionOperand, TileCall, operation, operation_name, read, region
 
 from .context import FRAGMENT, SHARED, LaunchContext
+from .gemm.engine import choose
 from .jumps import structured_continues
 from .ops import atomic_region, copy, fill, private_reduce, transpose
 from .rewrite import constant, dtype_of, map_children, nothing, scope, sequence, substitute, walk
@@ -181,6 +183,8 @@ class _Legaliser:
     def _gemm(self, call: TileCall, node: Any) -> Any:
         always_cleared = constant(call["clear_accum"]) == 1
         memory = {"a": SHARED, "b": SHARED, "c": FRAGMENT}
+        if choose(call, self.launch).instruction is not None:  # operands may stay in registers
+            memory |= {name: FRAGMENT for name in "ab" if self._fits(call[name], FRAGMENT)}
         return self._staged(call, node, memory, written="c", reads_target=not always_cleared)
 
 

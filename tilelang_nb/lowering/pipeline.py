@@ -25,6 +25,7 @@ from .legalise import legalise
 from .lower_tile_operations import lower_tile_operations
 from .shared_memory import plan_shared_memory
 from .simplify import simplify
+from .swizzle import swizzle_shared_memory
 
 STAGES = (
     Stage("legalise", legalise, why="later stages see only element-wise loops and a few operations on whole tiles"),
@@ -33,6 +34,7 @@ STAGES = (
     Stage("guard-accesses", guard_accesses, why="only now every index is an expression over thread and block"),
     Stage("plan-shared-memory", plan_shared_memory, why="barriers depend on which tiles share a place"),
     Stage("insert-barriers", insert_barriers, why="all accesses to shared memory are visible, at their places"),
+    Stage("swizzle-shared-memory", swizzle_shared_memory, why="barriers compare places by the indices of the text"),
     Stage("widen-indices", widen_indices, why="no later stage makes an index"),
     Stage("simplify", simplify, why="what the stages left behind is folded last; float arithmetic stays as written"),
 )

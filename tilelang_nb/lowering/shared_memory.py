@@ -12,7 +12,6 @@ The arena is limited by the architecture: TL209.
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +21,7 @@ from tvm import tirx as tir
 
 from tilelang_nb.source import catalogue as say
 
+from .architecture import capability
 from .barriers import WARP_GROUPS
 from .context import SHARED, LaunchContext, SharedBuffer
 from .rewrite import map_children, nothing, scope, sequence, substitute, with_body
@@ -77,10 +77,9 @@ def plan_shared_memory(func: tir.PrimFunc, launch: LaunchContext) -> tir.PrimFun
 
 def shared_memory_limit(arch: str) -> int:
     """Bytes that one block may have on an architecture such as "sm_90a"."""
-    found = re.search(r"\d+", arch)
-    capability = int(found.group()) if found else 90
-    known = [key for key in LIMITS if key <= capability]
-    return LIMITS[capability] if capability in LIMITS else LIMITS[max(known)] if known else 49152
+    number = capability(arch)
+    known = [key for key in LIMITS if key <= number]
+    return LIMITS[number] if number in LIMITS else LIMITS[max(known)] if known else 49152
 
 
 class _Lifetimes:
@@ -214,6 +213,7 @@ def _with_arena(
     for tile in tiles:
         declare(tile.buffer, tile.offset, tile.span)
     owners = {view: root(view, lifetimes.sources) for view in lifetimes.sources}
+    launch.facts["viewed tiles"] = {*owners, *owners.values()}
     for view, owner in owners.items():
         if owner in placed:
             declare(view, placed[owner].offset, placed[owner].span)

@@ -1,4 +1,7 @@
-"""T.gemm: C += op(A) @ op(B). A, B: regions of shared tiles; C: a whole fragment. The engine is chosen here."""
+"""T.gemm: C += op(A) @ op(B). A, B: regions of shared tiles (or whole fragments for tensor cores); C: a whole fragment.
+
+The engine is chosen in `gemm/engine.py`; what it was and why is in `launch.facts["products"]`.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,23 @@ from tvm import tirx as tir
 from tilelang_nb.language.tile_program import TileCall
 
 from ..context import Inference, LaunchContext
-from ..gemm import simt
+from ..gemm import mma, simt
+from ..gemm.engine import choose
 
 
 def constrain(call: TileCall, inference: Inference) -> None:
-    """The accumulator has the layout that the engine wants; one settled by an earlier product stays."""
-    simt.constrain(call, inference)
+    """The accumulator has the layout that the engine wants."""
+    engine = choose(call, inference.launch)
+    if engine.instruction is None:
+        simt.constrain(call, inference)
+    else:
+        mma.constrain(call, inference, engine.instruction)
 
 
 def lower(call: TileCall, launch: LaunchContext) -> tir.Stmt:
     """Statements of one thread."""
-    return simt.lower(call, launch)
+    engine = choose(call, launch)
+    launch.facts.setdefault("products", []).append((call.span, engine))
+    if engine.instruction is None:
+        return simt.lower(call, launch)
+    return mma.lower(call, launch, engine.instruction)
