@@ -140,7 +140,7 @@ def product(
     shape, threads, a_type="float16", c_type="float32", ta=False, tb=False, clear=False, policy="square", layout=None
 ):
     m, n, k = shape
-    launch = tp.Launch(threads)
+    launch = tp.Launch(threads, "sm_70")  # CUDA cores
     a_shape, b_shape = ((k, m) if ta else (m, k)), ((n, k) if tb else (k, n))
     ga, gb, gc = tp.buffer("A", a_shape, a_type), tp.buffer("B", b_shape, a_type), tp.buffer("C", (m, n), c_type)
     sa, sb = tp.shared("As", a_shape, a_type), tp.shared("Bs", b_shape, a_type)

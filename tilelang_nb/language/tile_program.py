@@ -32,7 +32,8 @@ from tvm.ir import StringImm
 SIGNATURES: dict[str, tuple[str, ...]] = {
     # data movement
     "copy": ("source", "target", "coalesced_width?", "disable_tma?"),
-    "async_copy": ("source", "target", "coalesced_width?"),
+    # group: "open" for a copy that a later commit_group takes in; else it is a group of its own
+    "async_copy": ("source", "target", "coalesced_width?", "group?"),
     "fill": ("target", "value"),
     "transpose": ("source", "target"),
     # matrix multiply-accumulate: C (+)= op(A) @ op(B); clear_accum is a boolean expression,

@@ -314,7 +314,7 @@ class AccessReader:
                     rest.append(argument)
                 continue
             memory, kind = self.memory.get(identity(load.source)), waiting.pop(0)
-            rest += load.indices
+            rest += list(load.indices)
             if memory is not None:
                 access = self._access(memory, kind, load.indices)
                 exact = max(len(access.form.dims) - 2, 0)

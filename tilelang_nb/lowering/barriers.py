@@ -237,9 +237,11 @@ class _Builder:
         self.bound[-1] |= bound
         ordered = not (node.annotations and PARALLEL in node.annotations) and int(node.kind) != tir.ForKind.VECTORIZED
         if not ordered:
-            everything = _everything(chain).stale(bound, self.prover)
-            everything.add(reads)
-            return Piece(node, everything, everything)
+            before, after = _sides(chain)
+            entry, exit_ = before.stale(bound, self.prover), after.stale(bound, self.prover)
+            entry.add(reads)
+            exit_.add(reads)
+            return Piece(node, entry, exit_)
         summary = self._turns(chain, Pending(), bound, identity(node.loop_var))
         entry, exit_ = reads.copy(), reads.copy()
         entry.add(summary.entry.stale(bound, self.prover))
@@ -420,20 +422,31 @@ def _joined(first: Pending, second: Pending) -> Pending:
 
 def _everything(chain: Chain) -> Pending:
     """All accesses in a chain, whatever barriers stand between them."""
-    result = Pending()
-    for piece in chain.pieces:
-        result.add(piece.entry)
-        result.add(piece.exit)
-        inner = piece.inner
-        if isinstance(inner, Chain):
-            result.add(_everything(inner))
-        elif isinstance(inner, Loop):
-            result.add(_everything(inner.body))
-        elif isinstance(inner, Branch):
-            result.add(_everything(inner.then))
-            if inner.other is not None:
-                result.add(_everything(inner.other))
+    result, after = _sides(chain)
+    result.add(after)
     return result
+
+
+def _sides(chain: Chain) -> tuple[Pending, Pending]:
+    """What a chain asks to be over before it, and what it leaves to be over, whatever barriers stand inside."""
+    before, after = Pending(), Pending()
+    for piece in chain.pieces:
+        before.add(piece.entry)
+        after.add(piece.exit)
+        inner = piece.inner
+        chains: list[Chain | None] = []
+        if isinstance(inner, Chain):
+            chains = [inner]
+        elif isinstance(inner, Loop):
+            chains = [inner.body]
+        elif isinstance(inner, Branch):
+            chains = [inner.then, inner.other]
+        for one in chains:
+            if one is not None:
+                first, last = _sides(one)
+                before.add(first)
+                after.add(last)
+    return before, after
 
 
 def _is_barrier(expr: Any, count: int) -> bool:

@@ -32,7 +32,7 @@ from .views import PRIVATE, reinterpreted_fragments, resolve_views, root, views
 
 EXPANSIONS: dict[str, Callable[[TileCall, LaunchContext], Any]] = {
     "copy": copy.expand,
-    "async_copy": copy.expand,
+    "async_copy": copy.expand_async,
     "fill": fill.expand,
     "transpose": transpose.expand,
     "atomic_region": atomic_region.expand,
@@ -41,7 +41,7 @@ EXPANSIONS: dict[str, Callable[[TileCall, LaunchContext], Any]] = {
 
 def legalise(function: Any, launch: LaunchContext) -> Any:
     """The stage.  Its start stays in `launch.facts["tile"]`: demotion of a fragment starts from there again."""
-    warn_uninitialised_reads(function.body, launch)
+    warn_uninitialised_reads(launch.facts.get("text", function).body, launch)
     body = structured_continues(function.body, launch)
     launch.facts["tile"] = function.with_body(body)
     return legalised(launch, reinterpreted_fragments(body))

@@ -23,15 +23,19 @@ from .infer_layouts import infer_layouts
 from .launches import split_launches
 from .legalise import legalise
 from .lower_tile_operations import lower_tile_operations
+from .plan_pipelines import plan_pipelines
 from .shared_memory import plan_shared_memory
 from .simplify import simplify
+from .start_copies import start_copies
 from .swizzle import swizzle_shared_memory
 
 STAGES = (
+    Stage("plan-pipelines", plan_pipelines, why="copies are moved while they are still operations on whole tiles"),
     Stage("legalise", legalise, why="later stages see only element-wise loops and a few operations on whole tiles"),
     Stage("infer-layouts", infer_layouts, why="a loop is dealt to the threads that hold its fragments"),
     Stage("lower-tile-operations", lower_tile_operations, why="threads, registers and vectors follow from the layouts"),
     Stage("guard-accesses", guard_accesses, why="only now every index is an expression over thread and block"),
+    Stage("start-copies", start_copies, why="guards have said which bytes of a vector are read"),
     Stage("plan-shared-memory", plan_shared_memory, why="barriers depend on which tiles share a place"),
     Stage("insert-barriers", insert_barriers, why="all accesses to shared memory are visible, at their places"),
     Stage("swizzle-shared-memory", swizzle_shared_memory, why="barriers compare places by the indices of the text"),
@@ -39,7 +43,7 @@ STAGES = (
     Stage("simplify", simplify, why="what the stages left behind is folded last; float arithmetic stays as written"),
 )
 # The stages that look for mistakes run all the same after one was found, so that all are told at once.
-LAST_AFTER_ERROR = {stage.name for stage in STAGES[1:]}
+LAST_AFTER_ERROR = {stage.name for stage in STAGES[2:]}
 FIRST = ("tile", "as the front end emits it")
 SPLIT = ("split-launches", "every launch is lowered for itself")
 LAST = ("thread", "what the simulator runs and the device code is printed from")

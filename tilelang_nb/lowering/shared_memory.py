@@ -75,6 +75,12 @@ def plan_shared_memory(func: tir.PrimFunc, launch: LaunchContext) -> tir.PrimFun
     return func.with_body(_with_arena(func.body, tiles, lifetimes, size, launch))
 
 
+def needed_shared_memory(body: tir.Stmt) -> int:
+    """Bytes that the shared tiles of a launch take when all of them share space as far as they can."""
+    lifetimes = _Lifetimes(body)
+    return _place([tile for tile in lifetimes.tiles.values() if tile.begin >= 0], lifetimes, share_small=True)
+
+
 def shared_memory_limit(arch: str) -> int:
     """Bytes that one block may have on an architecture such as "sm_90a"."""
     number = capability(arch)

@@ -12,13 +12,14 @@ from typing import Any
 
 from tvm import tirx as tir
 
-from tilelang_nb.language.tile_program import RegionOperand, TileCall
+from tilelang_nb.language.tile_program import RegionOperand, TileCall, operation
 from tilelang_nb.source import catalogue as say
 
-from ..rewrite import constant, dtype_of, nothing
+from ..rewrite import constant, dtype_of, loop, nothing, sequence
 from .elementwise import at, box, converted, element, loops_over
 
 HINT = "tl.coalesced_width"
+ASYNCHRONOUS = "tl.asynchronous"  # the loops of a copy that need not be over when the next statement runs
 
 
 def expand(call: TileCall, launch: Any) -> Any:
@@ -42,7 +43,18 @@ def expand(call: TileCall, launch: Any) -> Any:
         value = converted(element(source, theirs, loops), dtype)
         return tir.BufferStore(target.buffer, value, at(target, mine, loops), call.span)
 
-    return loops_over([target.extent[dim] for dim in mine], body, call.span, source.buffer, target.buffer)
+    loops = loops_over([target.extent[dim] for dim in mine], body, call.span, source.buffer, target.buffer)
+    if call.name != "async_copy" or int(loops.kind) != tir.ForKind.PARALLEL:
+        return loops
+    return loop(loops, annotations={**loops.annotations, ASYNCHRONOUS: 1})
+
+
+def expand_async(call: TileCall, launch: Any) -> Any:
+    """The loops of `expand`, marked; then the end of the group, if the copy is one of its own."""
+    loops = expand(call, launch)
+    if call["group"] is not None:
+        return loops
+    return sequence([loops, tir.Evaluate(operation("commit_group"), call.span)], call.span)
 
 
 def _differ(one: Any, other: Any) -> bool:

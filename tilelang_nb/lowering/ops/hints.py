@@ -1,7 +1,6 @@
-"""Operations that change no result: T.use_swizzle, T.annotate_layout, and groups of asynchronous copies.
+"""Operations that change no result: T.use_swizzle and T.annotate_layout.
 
-Copies are complete when the next statement runs at this level, so there is nothing to commit and nothing to wait
-for. What the hints say is recorded in `launch.facts`.
+What the hints say is recorded in `launch.facts`.
 """
 
 from __future__ import annotations

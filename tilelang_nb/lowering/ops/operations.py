@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..context import OperationLowering
 from . import (
     atomic_element,
+    copy_groups,
     cumulate,
     device_assert,
     gemm,
@@ -30,8 +31,8 @@ OPERATIONS: dict[str, OperationLowering] = {
     "device_assert": device_assert,
     "annotate_layout": hints,
     "use_swizzle": hints,
-    "commit_group": hints,
-    "wait_group": hints,
+    "commit_group": copy_groups,
+    "wait_group": copy_groups,
     "sync_threads": synchronisation,
     "sync_warp": synchronisation,
     "sync_grid": synchronisation,

@@ -23,6 +23,7 @@ from ..index_arithmetic import fold_indices
 from ..nests import perfect_nest
 from ..rewrite import branch, constant, dtype_of, statements, substitute
 from ..vectors import widest
+from .copy import ASYNCHRONOUS
 
 VECTOR = "tl.vector"  # a loop whose iterations may be done at once; decided by guard-accesses
 PARALLEL = "tl.parallel"  # the outermost loop that remains of a T.Parallel nest
@@ -140,6 +141,8 @@ class _Dealt:
             result = tir.For(self.registers[digit], 0, digit.extent, kind, result, span=span)
         if isinstance(result, tir.For):
             annotations = {**result.annotations, PARALLEL: 1}
+            if ASYNCHRONOUS in outer.annotations:
+                annotations[ASYNCHRONOUS] = 1
             result = tir.For(
                 result.loop_var,
                 result.min,
