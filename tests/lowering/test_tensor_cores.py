@@ -146,3 +146,73 @@ def test_a_tile_that_is_also_seen_through_a_view_keeps_its_order():
     kernel(a, b, c)
     assert not tuple(kernel.findings)
     check(c, a.astype(np.float64) @ b.astype(np.float64), 2e-6)
+
+
+MATMUL = """
+@T.prim_func
+def k(A: T.Tensor({a}, "{dtype}"), B: T.Tensor({b}, "{dtype}"), C: T.Tensor((256, 256), "{total}")):
+    with T.Kernel(256 // {n}, 256 // {m}, threads={threads}) as (bx, by):
+        A_s = T.alloc_shared({a_tile}, "{dtype}")
+        B_s = T.alloc_shared({b_tile}, "{dtype}")
+        C_l = T.alloc_fragment(({m}, {n}), "{total}")
+        T.clear(C_l)
+        for k in T.Pipelined(256 // {depth}, num_stages=3):
+            T.copy(A[{a_place}], A_s)
+            T.copy(B[{b_place}], B_s)
+            T.gemm(A_s, B_s, C_l, transpose_A={ta}, transpose_B={tb})
+        T.copy(C_l, C[by * {m}, bx * {n}])
+"""
+
+
+def shared_traffic(kernel: object, access: str) -> dict[str, tuple[int, int]]:
+    """buffer -> (wavefronts, least possible) over the run."""
+    (counters,) = kernel.counters
+    rows = [row for row in counters.shared_banks if row.access == access]
+    return {row.buffer: (row.used, row.ideal) for row in rows}
+
+
+@pytest.mark.parametrize("tb", [False, True])
+@pytest.mark.parametrize("ta", [False, True])
+@pytest.mark.parametrize(
+    ("tile", "threads"), [((128, 128, 32), 128), ((128, 256, 64), 256), ((64, 64, 64), 128), ((128, 128, 16), 128)]
+)
+def test_shared_tiles_of_a_matmul_have_no_bank_conflict(tile, threads, ta, tb):
+    m, n, depth = tile
+    place_a, place_b = (f"by * {m}", f"k * {depth}"), (f"k * {depth}", f"bx * {n}")
+    text = MATMUL.format(
+        m=m, n=n, depth=depth, threads=threads, ta=ta, tb=tb, a=(256, 256), b=(256, 256), dtype="float16",
+        total="float32", a_tile=(depth, m) if ta else (m, depth), b_tile=(n, depth) if tb else (depth, n),
+        a_place=", ".join(reversed(place_a) if ta else place_a), b_place=", ".join(reversed(place_b) if tb else place_b),
+    )  # fmt: skip
+    kernel = compiled(text)
+    rng = np.random.default_rng(1)
+    a, b, c = values(rng, (256, 256), "float16"), values(rng, (256, 256), "float16"), np.zeros((256, 256), np.float32)
+    kernel(a, b, c)
+    left, right = a.astype(np.float64), b.astype(np.float64)
+    check(c, (left.T if ta else left) @ (right.T if tb else right), 2e-6)
+    for access in ("read", "write"):
+        traffic = shared_traffic(kernel, access)
+        assert set(traffic) == {"A_s", "B_s"} and all(used == ideal for used, ideal in traffic.values()), traffic
+
+
+def test_an_accumulator_goes_to_a_shared_tile_without_bank_conflicts():
+    text = """
+    @T.prim_func
+    def k(A: T.Tensor((64, 64), "float16"), C: T.Tensor((64, 64), "float16")):
+        with T.Kernel(1, threads=128) as bx:
+            A_s = T.alloc_shared((64, 64), "float16")
+            C_s = T.alloc_shared((64, 64), "float16")
+            c = T.alloc_fragment((64, 64), "float32")
+            T.copy(A, A_s)
+            T.clear(c)
+            T.gemm(A_s, A_s, c)
+            T.copy(c, C_s)
+            T.copy(C_s, C)
+    """
+    kernel = compiled(text)
+    a, c = values(np.random.default_rng(1), (64, 64), "float16"), np.zeros((64, 64), np.float16)
+    kernel(a, c)
+    check(c, a.astype(np.float64) @ a.astype(np.float64), 1e-3)
+    for access in ("read", "write"):
+        traffic = shared_traffic(kernel, access)
+        assert all(used == ideal for used, ideal in traffic.values()), traffic

@@ -161,3 +161,10 @@ def same_threads(one: Fragment, other: Fragment) -> bool:
         and one.threads == other.threads
         and all(one.thread_digits(dim) == other.thread_digits(dim) for dim in range(len(one.shape)))
     )
+
+
+def is_matrix_like(layout: Fragment) -> bool:
+    """Do neighbouring rows lie 4 threads apart, as in accumulators and in operands whose lines are rows?"""
+    return len(layout.shape) >= 2 and any(
+        digit.on_thread and digit.extent % 8 == 0 and digit.stride == 4 for digit in layout.digits[-2]
+    )

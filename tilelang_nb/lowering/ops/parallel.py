@@ -17,11 +17,12 @@ from tvm.ir import Range
 
 from tilelang_nb.layout.fragment import Digit, Fragment
 from tilelang_nb.layout.indexing import Part, Sum, split, variable
+from tilelang_nb.layout.matrix import is_matrix_like
 
 from ..context import LaunchContext
 from ..index_arithmetic import fold_indices
 from ..nests import perfect_nest
-from ..rewrite import branch, constant, dtype_of, statements, substitute
+from ..rewrite import branch, constant, dtype_of, scope, statements, substitute, variables
 from ..vectors import widest
 from .copy import ASYNCHRONOUS
 
@@ -35,9 +36,20 @@ def lower(outer: Any, launch: LaunchContext, lowering: Any) -> Any:
     loops, body = perfect_nest(outer)
     layout: Fragment = launch.facts["loops"][outer.loop_var]
     whole = outer.loop_var in launch.facts["whole-body"]
+    _note_matrix_tiles(body, launch)
     if any(constant(loop.extent) is None for loop in loops):
         return _flattened(outer, loops, body, layout, launch, lowering)
     return _Dealt(loops, layout, launch).statement(body, whole, lowering, outer)
+
+
+def _note_matrix_tiles(body: Any, launch: LaunchContext) -> None:
+    """Shared tiles on the way to or from matrix registers, whose rows lie in different threads, are swizzled too."""
+    used = variables(body)
+    if any(var in launch.layouts and is_matrix_like(launch.layouts[var]) for var in used):
+        tiles = launch.facts.setdefault("matrix tiles", {})
+        for var in used:
+            if isinstance(var.ty, tir.BufferType) and scope(var).startswith("shared"):
+                tiles[var] = None
 
 
 def first_replica(layout: Fragment, launch: LaunchContext) -> Any | None:
@@ -126,7 +138,9 @@ class _Dealt:
     def _walk(self, result: Any, outer: Any) -> Any:
         """The loops over the register digits, the innermost one in vectors where all accesses are wide."""
         digits = list(self.layout.register_digits())
-        kind = tir.ForKind.UNROLLED if self.layout.register_count <= UNROLL_LIMIT else tir.ForKind.SERIAL
+        # Registers have no addresses: where fragments are touched, every turn has to be known.
+        few = self.layout.register_count <= UNROLL_LIMIT or self._touches_registers(result)
+        kind = tir.ForKind.UNROLLED if few else tir.ForKind.SERIAL
         span = outer.span
         last = self.layout.digits[-1][-1] if self.layout.digits and self.layout.digits[-1] else None
         if last is not None and not last.on_thread and last in digits:
@@ -153,6 +167,10 @@ class _Dealt:
                 span=span,
             )
         return result
+
+    def _touches_registers(self, body: Any) -> bool:
+        held = set(self.launch.registers.values())
+        return not held.isdisjoint(variables(body))
 
 
 def in_vectors(body: Any, var: Any, extent: int, width: int, kind: Any, span: Any, launch: LaunchContext) -> Any:
