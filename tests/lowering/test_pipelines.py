@@ -407,6 +407,8 @@ def test_stages_that_shared_memory_cannot_hold_are_left_out():
     a = numbers(8, 4096)
     kernel, got = ran(text, {"A": a, "C": np.zeros_like(a)}, arch="sm_86")
     assert "(3, 4096)" in thread_text(kernel)  # 96 of 99 KiB
+    (decision,) = [one for one in kernel.build().lowered.decisions if one.subject == "pipeline"]
+    assert (decision.value, decision.line) == ("3 stages of s, t", 7) and "4 stages" in decision.reason
     np.testing.assert_array_equal(got["C"], a[:, ::-1] + a[::-1])
 
 

@@ -97,6 +97,8 @@ def test_what_tensor_cores_do_not_take_is_multiplied_on_cuda_cores(given, reason
     shape = given.pop("shape", (32, 32, 32))
     kernel, result, expected = product(*shape, **given)
     assert "T.ptx.mma" not in thread_text(kernel)
+    (decision,) = [one for one in kernel.build().lowered.decisions if one.subject == "product"]
+    assert decision.value == "CUDA cores" and reason in decision.reason and decision.line == 11
     check(result, expected, 2e-6)
 
 

@@ -221,4 +221,5 @@ class Lowered:
     shared_memory: tuple[SharedBuffer, ...] = ()
     layouts: Mapping[str, Fragment] = field(default_factory=dict)
     swizzles: tuple[tuple[int, str] | None, ...] = ()
+    decisions: tuple[Any, ...] = ()
     failed_in: str = ""

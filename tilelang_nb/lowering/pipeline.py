@@ -17,6 +17,7 @@ from tilelang_nb.source.diagnostic import Diagnostic
 
 from .barriers import insert_barriers
 from .context import LaunchContext, Lowered, Snapshot, Stage, Workspace
+from .decisions import decisions
 from .guards import guard_accesses
 from .index_width import widen_indices
 from .infer_layouts import infer_layouts
@@ -105,6 +106,7 @@ def _lower(program: Any, arch: str, options: dict[str, Any]) -> Lowered:
         swizzles=tuple(_swizzle(launch) for _, launch in launches),
         shared_memory=tuple(tile for _, launch in launches for tile in launch.facts.get("shared_memory", ())),
         layouts={buffer.name: layout for _, launch in launches for buffer, layout in launch.layouts.items()},
+        decisions=() if failed else tuple(one for _, launch in launches for one in decisions(launch)),
         failed_in=stage if failed else "",
     )
 

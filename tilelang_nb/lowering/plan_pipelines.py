@@ -74,11 +74,12 @@ class Producer:
 class Pipeline:
     """The plan of one loop.
 
-    stages: versions of each tile.  groups: producers by first use, in that order.
+    wanted: stages that the text asks for.  stages: versions of each tile.  groups: producers by first use, in order.
     """
 
     loop: Any
     body: tuple[Any, ...]
+    wanted: int
     stages: int
     groups: tuple[tuple[Producer, ...], ...]
 
@@ -88,21 +89,26 @@ class Pipeline:
 
 
 def plan_pipelines(function: Any, launch: LaunchContext) -> Any:
-    """The stage.  `launch.facts["pipelines"]` gets the plans; with too little shared memory they have fewer stages."""
+    """The stage.  `launch.facts["pipelines"]` gets the plans; with too little shared memory they have fewer stages.
+
+    A plan of one stage is a loop that stays as it is.
+    """
     launch.facts["text"] = function
     launch.facts["pipelines"] = ()
     if capability(launch.arch) < FIRST:
         return function
-    pipelines = find_pipelines(function)
+    pipelines = every = find_pipelines(function)
     limit = shared_memory_limit(launch.arch)
     while pipelines:
         body = _Rewriter(pipelines).statement(function.body)
         if needed_shared_memory(body) <= limit:
-            launch.facts["pipelines"] = tuple(pipelines)
+            left = {plan.loop.loop_var: plan for plan in pipelines}
+            launch.facts["pipelines"] = tuple(left.get(p.loop.loop_var, replace(p, stages=1)) for p in every)
             return function.with_body(body)
         deepest = max(pipeline.stages for pipeline in pipelines)
         fewer = [replace(plan, stages=min(plan.stages, deepest - 1)) for plan in pipelines]
         pipelines = [plan for plan in fewer if plan.stages > 1]
+    launch.facts["pipelines"] = tuple(replace(plan, stages=1) for plan in every)
     return function
 
 
@@ -151,7 +157,8 @@ def _plan(node: Any, sources: dict[Any, Any]) -> Pipeline | None:
                 producers.append(producer)
     if not producers:
         return None
-    return Pipeline(node, body, _wanted_stages(node), _grouped(producers))
+    stages = _wanted_stages(node)
+    return Pipeline(node, body, stages, stages, _grouped(producers))
 
 
 def _grouped(producers: list[Producer]) -> tuple[tuple[Producer, ...], ...]:

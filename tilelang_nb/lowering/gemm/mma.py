@@ -56,6 +56,13 @@ def constrain(call: TileCall, inference: Inference, instruction: Instruction) ->
             inference.settle(buffer, layout, call.span)
 
 
+def warps(call: TileCall, launch: LaunchContext, instruction: Instruction) -> str:
+    """How the warps divide C, for people to read."""
+    grid = _grid(call, launch.thread_count, instruction)
+    copies = launch.thread_count // WARP // (grid.down * grid.across)
+    return f"{grid.down} by {grid.across} warps" + (f", {copies} times the same" if copies > 1 else "")
+
+
 def _grid(call: TileCall, threads: int, instruction: Instruction) -> WarpGrid:
     grid = warp_grid(*extents(call["c"]), threads, call["policy"], instruction)
     assert grid is not None, "the engine was chosen for whole instructions and warps"

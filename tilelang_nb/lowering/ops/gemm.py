@@ -26,7 +26,8 @@ def constrain(call: TileCall, inference: Inference) -> None:
 def lower(call: TileCall, launch: LaunchContext) -> tir.Stmt:
     """Statements of one thread."""
     engine = choose(call, launch)
-    launch.facts.setdefault("products", []).append((call.span, engine))
+    warps = "" if engine.instruction is None else mma.warps(call, launch, engine.instruction)
+    launch.facts.setdefault("products", []).append((call.span, engine, warps))
     if engine.instruction is None:
         return simt.lower(call, launch)
     return mma.lower(call, launch, engine.instruction)

@@ -1,0 +1,46 @@
+"""What lowering decided about a launch, for people to read: engines of products, pipelines, orders of shared tiles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from .spans import source_span
+
+
+@dataclass(frozen=True)
+class Decision:
+    """subject: "product", "pipeline" or "swizzle".  value: what was chosen.  reason: why, or why not something faster.
+
+    line: of the cell that it speaks of, None where it is no place of the text.
+    """
+
+    subject: str
+    value: str
+    reason: str = ""
+    line: int | None = None
+
+
+def decisions(launch: Any) -> tuple[Decision, ...]:
+    """All of a launch, in the order of the text; equal ones once."""
+    return tuple(dict.fromkeys(_decisions(launch.facts)))
+
+
+def _decisions(facts: dict[str, Any]) -> Iterator[Decision]:
+    for span, engine, warps in facts.get("products", ()):
+        value = "CUDA cores" if engine.instruction is None else f"{engine.name}, {warps}"
+        yield Decision("product", value, engine.reason, _line(span))
+    for plan in facts.get("pipelines", ()):
+        tiles = ", ".join(tile.name for tile in plan.tiles)
+        asked = "" if plan.stages == plan.wanted else f"{plan.wanted} stages do not fit into shared memory"
+        value = f"{plan.stages} stage{'s' * (plan.stages > 1)} of {tiles}"
+        yield Decision("pipeline", value, asked, _line(plan.loop.span))
+    for buffer, swizzle in facts.get("swizzles", {}).items():
+        detail = f"16-byte chunk c of row r at c xor (r / {swizzle.every} mod {swizzle.span})"
+        yield Decision("swizzle", buffer.name, detail)
+
+
+def _line(span: Any) -> int | None:
+    place = source_span(span)
+    return None if place is None else place.line
