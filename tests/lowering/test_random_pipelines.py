@@ -9,50 +9,54 @@ import pytest
 from lowering.products import compiled
 
 ROWS, WIDTH = 6, 32
-TILES = ("s", "t")
+TILES = ("s", "t", "u")
 ARRAYS = ("A", "B")
-ROW_NUMBERS = ("i", f"{ROWS - 1} - i", f"(i * 5) % {ROWS}", "I[i]", "v", "r")
+HARMLESS_ROWS = ("i", "i", f"{ROWS - 1} - i", f"(i * 5) % {ROWS}", "I[i]", "r")
+EVERY = f"for j in T.Parallel({WIDTH}):"
 
 
-def statement(draw: random.Random, depth: int = 0) -> list[str]:
-    kind = draw.choice(["copy"] * 5 + ["use"] * 5 + ["update", "store", "atomic", "move", "count", "row", "if"])
-    tile, array, row = draw.choice(TILES), draw.choice(ARRAYS), draw.choice(ROW_NUMBERS)
-    every = f"for j in T.Parallel({WIDTH}):"
-    mirrored = f"{tile}[{WIDTH - 1} - j]"
-    if kind == "copy":
-        return [f"T.copy({array}[{row}, :], {tile})"]
-    if kind == "use":
-        return [every, f"    C[i, j] += {mirrored}"]
-    if kind == "update":
-        return [every, f"    {tile}[j] = {tile}[j] + 1"]
-    if kind == "store":
-        return [every, f"    {array}[{row}, j] = {mirrored}"]
-    if kind == "atomic":
-        return [every, f"    T.atomic_add({array}[{row}, j], 1.0)"]
-    if kind == "move":
-        return [f"T.copy(s, {array}[{row}, :])"]
-    if kind == "count":
-        return [f"v = (v + {draw.randint(1, 3)}) % {ROWS}"]
-    if kind == "row":
-        return [f"r = (i * {draw.randint(1, 5)} + v) % {ROWS}"]
-    if depth:
-        return ["pass"]
-    inner = [line for _ in range(draw.randint(1, 2)) for line in statement(draw, depth + 1)]
-    return [f"if i % 2 == {draw.randint(0, 1)}:", *("    " + line for line in inner)]
+def copy_of(draw: random.Random, tile: str) -> list[str]:
+    return [f"T.copy({draw.choice(ARRAYS)}[{draw.choice(HARMLESS_ROWS)}, :], {tile})"]
+
+
+def use_of(draw: random.Random, tile: str) -> list[str]:
+    lines = [EVERY, f"    C[i, j] += {tile}[{WIDTH - 1} - j] * {draw.randint(1, 3)}"]
+    return [f"if i % 2 == {draw.randint(0, 1)}:", *("    " + line for line in lines)] if draw.random() < 0.2 else lines
+
+
+def hazard(draw: random.Random) -> list[str]:
+    """A statement that may keep a copy from running ahead."""
+    tile, array = draw.choice(TILES), draw.choice(ARRAYS)
+    row = draw.choice([*HARMLESS_ROWS, "v", f"(i + 1) % {ROWS}"])
+    found = [
+        [f"T.copy({array}[{row}, :], {tile})"],
+        [EVERY, f"    C[i, j] -= {tile}[j]"],
+        [EVERY, f"    {tile}[j] = {tile}[j] + 1"],
+        [EVERY, f"    {array}[{row}, j] = {tile}[{WIDTH - 1} - j]"],
+        [EVERY, f"    T.atomic_add({array}[{row}, j], 1.0)"],
+        [f"T.copy({tile}, {array}[{row}, :])"],
+        [f"v = (v + {draw.randint(1, 3)}) % {ROWS}", f"r = (i * {draw.randint(1, 5)} + v) % {ROWS}"],
+        [f"I[(i + {draw.randint(0, 2)}) % {ROWS}] = {ROWS - 1} - i"],
+        [f"if i % 2 == {draw.randint(0, 1)}:", f"    T.copy({array}[{row}, :], {tile})"],
+    ]
+    return draw.choice(found)
 
 
 def text(seed: int) -> str:
     draw = random.Random(seed)
     loops = []
     for _ in range(draw.choice([1, 1, 2])):
-        body = [line for _ in range(draw.randint(2, 6)) for line in statement(draw)]
-        loops.append(
-            [
-                f"for i in T.Pipelined({draw.choice(['0, ', '1, ', ''])}n, num_stages=stages):",
-                "    r = i",
-                *map("    {}".format, body),
-            ]
-        )
+        tiles = draw.sample(TILES, draw.randint(1, 3))
+        parts = [copy_of(draw, tile) for tile in tiles]
+        for tile in tiles:
+            parts.insert(draw.randint(parts.index(parts[tiles.index(tile)]) + 1, len(parts)), use_of(draw, tile))
+        for _ in range(draw.choice([0, 0, 1, 1, 2])):
+            parts.insert(draw.randint(0, len(parts)), hazard(draw))
+        start = draw.choice(["0, ", "1, ", ""])
+        head = f"for i in T.Pipelined({start}n, num_stages=stages):"
+        loops.append([head, "    r = i", *("    " + line for part in parts for line in part)])
+    if draw.random() < 0.2:
+        loops.append([EVERY, f"    C[0, j] += {draw.choice(TILES)}[j]"])
     lines = [" " * 8 + line for loop in loops for line in loop]
     return "\n".join(
         [
@@ -62,7 +66,7 @@ def text(seed: int) -> str:
             "    with T.Kernel(1, threads=32) as bx:",
             *[f'        {tile} = T.alloc_shared(({WIDTH},), "float32")' for tile in TILES],
             '        v = T.alloc_var("int32", init=0)',
-            *[f"        T.clear({tile})" for tile in TILES if draw.random() < 0.4],
+            *[f"        T.clear({tile})" for tile in TILES if draw.random() < 0.15],
             *lines,
         ]
     )

@@ -136,8 +136,10 @@ class _Counter:
             if tile is not None:
                 m, n, k = map(int, tile.groups())
                 matrix += 2 * m * n * k / (128 if "wgmma" in name else 32)
-            elif "float" in dtype_of(node) and not _MOVING.search(name):
-                plain += (2 if "fma" in name else 1) * _lanes(dtype_of(node))
+                return
+            dtype = str(getattr(node.ty, "dtype", ""))  # addresses have none
+            if "float" in dtype and not _MOVING.search(name):
+                plain += (2 if "fma" in name else 1) * _lanes(dtype)
 
         walk(expr, *((kind, operator) for kind in (*ARITHMETIC, *COMPARED)), (tvm.ir.Call, call))
         return plain, matrix
