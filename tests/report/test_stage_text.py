@@ -200,3 +200,23 @@ def test_any_message_is_shown_as_it_is(message):
 )
 def test_a_line_that_is_not_understood_stays_as_it_is(line):
     assert readable([line]) == [line]
+
+
+PTX_LINES = {
+    'T.ptx.cp("async", "commit_group", "")': "T.ptx.cp.async_.commit_group()",
+    'T.ptx.cp(1, "async", "wait_group", "")': "T.ptx.cp.async_.wait_group(1)",
+    "T.ptx.ldmatrix(r[i * 4], r[i * 4 + 1], T.cuda.cvta_generic_to_shared(T.address_of(s[i, tx * 8])), "
+    '"sync", "aligned", "m8n8", "x2", "", "shared", "b16", "")': (
+        "T.ptx.ldmatrix.sync.aligned.m8n8.x2.shared.b16(r[i * 4:i * 4 + 2], s[i, tx * 8])"
+    ),
+    'T.ptx.mma(d[0], d[1], a[4], a[5], b[1], "sync", "")': "T.ptx.mma.sync(d[0:2], a[4:6], b[1])",
+    'T.ptx.fence("proxy", "async", "shared::cta", "")': 'T.ptx["fence.proxy.async.shared::cta"]()',
+    "T.ptx.other(x)": "T.ptx.other(x)",
+}
+
+
+@pytest.mark.parametrize("line", PTX_LINES)
+def test_ptx_calls_are_instructions_over_ranges_of_registers(line):
+    (shown,) = readable([f"    {line}"])
+    assert shown == f"    {PTX_LINES[line]}"
+    ast.parse(shown.strip())

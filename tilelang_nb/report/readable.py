@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterable
 
 from ..language.tile_program import PREFIX, SIGNATURES
+from .readable_ptx import PTX, instruction
 
 Shapes = dict[str, tuple[str, ...]]
 
@@ -26,6 +27,7 @@ TRIGGERS = (
     "T.parallel(",
     "annotations=",
     "T.tvm_storage_sync(",
+    "T.ptx.",
     "T.int32()",
     "T.int64()",
     "TypeVar(",
@@ -169,6 +171,8 @@ class _Writer:
         if _is_operator(node):
             left, right = (self.operand(argument) for argument in node.args)
             return f"{left} {OPERATORS[name]} {right}"
+        if name.startswith(PTX):
+            return instruction(node, self.text)
         rewrite = CALLS.get(name)
         return rewrite(self, node) if rewrite else None
 
