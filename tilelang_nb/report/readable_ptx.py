@@ -16,10 +16,12 @@ _POINTERS = ("T.cuda.cvta_generic_to_shared", "T.address_of")
 
 def instruction(call: ast.Call, text: Callable[[ast.AST], str]) -> str | None:
     """The call as the instruction it is; None for one that is not made of operands and modifiers."""
-    operands = list(call.args)
     modifiers: list[str] = []
-    while operands and isinstance(operands[-1], ast.Constant) and isinstance(operands[-1].value, str):
-        modifiers.insert(0, operands.pop().value)
+    for node in reversed(call.args):
+        if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
+            break
+        modifiers.insert(0, node.value)
+    operands = call.args[: len(call.args) - len(modifiers)]
     if not modifiers:
         return None
     words = [*ast.unparse(call.func).removeprefix(PTX).split("."), *(word for word in modifiers[:-1] if word)]
