@@ -235,7 +235,7 @@ def Pipelined(
     """`for k in T.Pipelined(n, num_stages=3)`: a serial loop whose copies may run ahead of their use.
 
     num_stages: versions of each tile that is copied ahead; 0 and 1 do not overlap.  A copy from global to shared memory
-    runs ahead (from sm_80) where that cannot change a result; a pipeline that shared memory cannot hold has fewer stages.
+    runs ahead (from sm_80) where that cannot change a result; what shared memory cannot hold gets fewer stages.
     order, stage: a schedule by hand, one entry per statement: without `num_stages`, as many stages as it spans.
     sync, group: accepted as hints.  Results are those of `T.serial`.  `break` and `continue` are refused (TL119).
     Errors: TL004 (bounds, options), TL111 (a buffer).  Source: upstream `tilelang/language/loop.py`.
