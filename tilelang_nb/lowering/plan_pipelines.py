@@ -26,11 +26,11 @@ import tvm
 import tvm_ffi
 from tvm import tirx as tir
 
-from tilelang_nb.language.tile_effects import WRITTEN
 from tilelang_nb.language.tile_program import RegionOperand, TileCall, operation, operation_name, read, region
 
 from .architecture import capability
 from .context import SHARED, LaunchContext
+from .loop_effects import Effects
 from .rewrite import (
     Load,
     branch,
@@ -51,8 +51,6 @@ from .views import root, views
 
 STAGES = "tl.num_stages"
 FIRST = 80  # the architecture that has asynchronous copies
-# Operations that take a tile with a leading dimension of 1 as they take the tile.
-_READERS = {"gemm": ("a", "b"), "copy": ("source",), "async_copy": ("source",), "transpose": ("source",)}
 _BY_HAND = ("async_copy", "commit_group", "wait_group")
 
 
@@ -142,7 +140,7 @@ def _plan(node: Any, sources: dict[Any, Any]) -> Pipeline | None:
     names = [operation_name(one.value) if isinstance(one, tir.Evaluate) else None for one in body]
     if any(name in _BY_HAND for name in names):
         return None
-    effects = [_Effects(one, sources) for one in body]
+    effects = [Effects(one, sources) for one in body]
     written: Counter[Any] = Counter()
     for effect in effects:
         written.update(effect.writes)
@@ -167,7 +165,7 @@ def _grouped(producers: list[Producer]) -> tuple[tuple[Producer, ...], ...]:
 
 
 def _producer(
-    position: int, node: Any, effects: list[_Effects], written: Counter[Any], bound: dict[Any, Any], sources: Any
+    position: int, node: Any, effects: list[Effects], written: Counter[Any], bound: dict[Any, Any], sources: Any
 ) -> Producer | None:
     call = read(node.value, node.span)
     source, target = call["source"], call["target"]
@@ -204,70 +202,6 @@ def _whole(target: RegionOperand) -> bool:
     return all(constant(begin) == 0 for begin in target.begin) and all(
         constant(extent) == constant(size) for extent, size in zip(target.extent, target.buffer.shape)
     )
-
-
-class _Effects:
-    """What a statement of a loop does with memory.
-
-    reads: buffers that plain loads or operations that take any version of a tile read.  writes: owners of what may be
-    written, variables of this turn included.  other: buffers that are used in another way.
-    """
-
-    def __init__(self, node: Any, sources: dict[Any, Any]):
-        self.reads: set[Any] = set()
-        self.writes: set[Any] = set()
-        self.other: set[Any] = set()
-        self.sources = sources
-        tvm_ffi.structural_walk(
-            node,
-            [
-                (tvm.ir.Call, self._call),
-                (Load, lambda load: self.reads.add(load.source)),
-                (tir.BufferStore, lambda store: self._write(store.buffer)),
-                (tir.DeclBuffer, lambda view: self.other.add(root(view.buffer, sources))),
-                (tir.AllocBuffer, lambda made: self.other.add(made.buffer)),
-            ],
-            order="pre",
-        )
-
-    def _write(self, buffer: Any) -> None:
-        self.writes.add(root(buffer, self.sources))
-
-    def _call(self, call: Any) -> Any:
-        name = operation_name(call)
-        if name == "region":
-            return None
-        if name is not None:
-            return self._operation(read(call))
-        if getattr(call.op, "name", "") in ("tirx.address_of", "tirx.tvm_access_ptr", "tirx.buffer_data"):
-            for var in variables(call):
-                self.other.add(var)
-                self._write(var)
-        return None
-
-    def _operation(self, call: TileCall) -> Any:
-        written = WRITTEN.get(call.name, ())
-        known = _READERS.get(call.name, ())
-        for field, value in call.operands.items():
-            if isinstance(value, RegionOperand):
-                for index in (*value.begin, *value.extent):
-                    self._expression(index)
-                if field in known:
-                    self.reads.add(value.buffer)
-                elif field in written or call.name not in WRITTEN:
-                    self._write(value.buffer)
-                    if call.name != "copy":
-                        self.other.add(value.buffer)
-                else:
-                    self.other.add(value.buffer)
-            elif value is not None and not isinstance(value, str):
-                self._expression(value)
-        return tvm_ffi.WalkResult.SKIP
-
-    def _expression(self, expr: Any) -> None:
-        tvm_ffi.structural_walk(
-            expr, [(tvm.ir.Call, self._call), (Load, lambda load: self.reads.add(load.source))], order="pre"
-        )
 
 
 def _jumps(node: Any) -> bool:
