@@ -412,6 +412,25 @@ def test_stages_that_shared_memory_cannot_hold_are_left_out():
     np.testing.assert_array_equal(got["C"], a[:, ::-1] + a[::-1])
 
 
+def test_stages_make_room_for_tiles_that_the_compiler_adds():
+    text = """
+    @T.prim_func
+    def k(A: T.Tensor((8, 4096), "float32"), C: T.Tensor((8, 4096), "float32")):
+        with T.Kernel(1, threads=128) as bx:
+            s = T.alloc_shared((4096,), "float32")
+            f = T.alloc_fragment((4096,), "float32")
+            for i in T.Pipelined(8, num_stages=6):
+                T.copy(A[i, :], s)
+                T.copy(s, f)
+                T.cumsum(f)
+                T.copy(f, C[i, :])
+    """
+    a = numbers(8, 4096)
+    kernel, got = ran(text, {"A": a, "C": np.zeros_like(a)}, arch="sm_86")
+    assert "(4, 4096)" in thread_text(kernel)  # sums over threads go from one shared tile to another
+    np.testing.assert_array_equal(got["C"], a.cumsum(1))
+
+
 def test_without_asynchronous_copies_the_loop_is_serial():
     text = """
     @T.prim_func
@@ -514,3 +533,36 @@ def test_attention_with_two_products_in_a_turn(stages, causal):
         weights = np.tril(weights)
     expected = weights / weights.sum(1, keepdims=True) @ v.astype(np.float64)
     np.testing.assert_allclose(got["O"], expected, atol=2e-3)
+
+
+def test_warp_groups_have_pipelines_of_their_own():
+    text = """
+    @T.prim_func
+    def k(A: T.Tensor((64, 128), "float16"), B: T.Tensor((128, 32), "float16"), C: T.Tensor((2, 64, 32), "float32")):
+        with T.Kernel(1, threads=256) as bx:
+            A_s = T.alloc_shared((64, 32), "float16")
+            B_s = T.alloc_shared((32, 32), "float16")
+            A_t = T.alloc_shared((64, 32), "float16")
+            B_t = T.alloc_shared((32, 32), "float16")
+            c = T.alloc_fragment((64, 32), "float32")
+            d = T.alloc_fragment((64, 32), "float32")
+            with T.ws(0):
+                T.clear(c)
+                for k in T.Pipelined(4, num_stages=3):
+                    T.copy(A[0, k * 32], A_s)
+                    T.copy(B[k * 32, 0], B_s)
+                    T.gemm(A_s, B_s, c)
+                T.copy(c, C[0, :, :])
+            with T.ws(1):
+                T.clear(d)
+                for k in T.Pipelined(4, num_stages=2):
+                    T.copy(A[0, (3 - k) * 32], A_t)
+                    T.copy(B[(3 - k) * 32, 0], B_t)
+                    T.gemm(A_t, B_t, d)
+                T.copy(d, C[1, :, :])
+    """
+    a, b = numbers(64, 128).astype(np.float16), numbers(128, 32, seed=1).astype(np.float16)
+    kernel, got = ran(text, {"A": a, "B": b, "C": np.zeros((2, 64, 32), np.float32)})
+    for half in got["C"]:
+        np.testing.assert_array_equal(half, a.astype(np.float32) @ b.astype(np.float32))
+    assert "T.sync_threads()" not in thread_text(kernel)  # each group waits for its own threads

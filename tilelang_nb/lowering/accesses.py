@@ -198,7 +198,7 @@ class AccessReader:
         self.prover = prover
         self.memory = {identity(buffer): found for buffer, found in memory.items()}
         self.mask, self.region = 0, ""
-        self.copied: dict[Memory, int] = {}  # targets of asynchronous copies, with their number of dimensions
+        self.copied: dict[str, dict[Memory, int]] = {}  # by region: targets of asynchronous copies, and their ranks
         self._found: list[Access] = []
 
     def reads(self, *expressions: Any) -> list[Access]:
@@ -236,13 +236,13 @@ class AccessReader:
                     expr, [(tvm.ir.Call, self._whole_call), (tvm.ir.TensorLoad, self._load)], order="pre"
                 )
 
-    def note_copies(self, body: tir.Stmt) -> None:
-        """Find all targets of asynchronous copies."""
+    def note_copies(self, body: tir.Stmt, region: str = "") -> None:
+        """Find the targets of asynchronous copies in a statement that these warp groups execute."""
 
         def visit(call: Any) -> None:
             load = _pointed(call.args[0]) if starts_copy(call) else None
             if load is not None and identity(load.source) in self.memory:
-                self.copied[self.memory[identity(load.source)]] = len(load.indices)
+                self.copied.setdefault(region, {})[self.memory[identity(load.source)]] = len(load.indices)
 
         tvm_ffi.structural_walk(body, (tvm.ir.Call, visit))
 
@@ -324,10 +324,14 @@ class AccessReader:
         return rest
 
     def landing(self) -> list[Access]:
-        """What waiting for asynchronous copies may have brought: writes of every place that copies go to."""
+        """What waiting for asynchronous copies may have brought: writes of every place that these threads copy to."""
+        targets: dict[Memory, int] = {}
+        for region, copied in self.copied.items():
+            if not region or not self.region or region == self.region:
+                targets |= copied
         return [
             Access(memory, WRITE, Form((None,) * rank, self.mask), (0,) * rank, self.region)
-            for memory, rank in self.copied.items()
+            for memory, rank in targets.items()
         ]
 
     def _element(self, argument: Any, kind: str) -> list[Any]:

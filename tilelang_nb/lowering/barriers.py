@@ -140,12 +140,26 @@ class _Builder:
 
     def whole(self, body: tir.Stmt) -> tir.Stmt:
         self.signals = _waits(body)
-        self.reader.note_copies(body)
+        self._note_copies(body, "")
         if type(body) is tir.AttrStmt and body.attr_key != WARP_GROUPS:
             return tir.AttrStmt(body.node, body.attr_key, body.value, self.whole(body.body), body.span)
         chain = self.chain(body)
         self.walk(chain, Pending(), with_entry=False)
         return place(chain, self.launch) if chain.has_barriers else body
+
+    def _note_copies(self, node: tir.Stmt, region: str) -> None:
+        if type(node) is tir.AttrStmt and node.attr_key == WARP_GROUPS:
+            region = _region(node)
+            node = node.body
+        if not _has_groups(node):
+            self.reader.note_copies(node, region)
+            return
+
+        def visit(child: Any) -> Any:
+            self._note_copies(child, region)
+            return child
+
+        map_children(node, visit)
 
     # ---- statements to pieces ----
 
@@ -343,10 +357,9 @@ class _Builder:
             piece = Piece(node, summary.entry, summary.exit, summary.through, summary.jump)
             piece.inner = chain if chain.has_barriers else None
             return piece
-        groups = [int(group) for group in str(getattr(node.value, "value", node.value)).split(",")]
         outer, region = self.scope, self.reader.region
-        self.scope = Scope.of_groups(groups)
-        self.reader.region = str(groups)
+        self.scope = Scope.of_groups(_groups(node))
+        self.reader.region = _region(node)
         guards, self.guards = self.guards, 0
         chain = self.chain(node.body)
         self.walk(chain, Pending())
@@ -412,6 +425,16 @@ class _Builder:
             ),
             span,
         )
+
+
+def _groups(node: tir.AttrStmt) -> list[int]:
+    """The warp groups of `T.ws`."""
+    return [int(group) for group in str(getattr(node.value, "value", node.value)).split(",")]
+
+
+def _region(node: tir.AttrStmt) -> str:
+    """Their name among the regions of accesses."""
+    return str(_groups(node))
 
 
 def _joined(first: Pending, second: Pending) -> Pending:

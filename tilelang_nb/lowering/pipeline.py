@@ -24,8 +24,8 @@ from .infer_layouts import infer_layouts
 from .launches import split_launches
 from .legalise import legalise
 from .lower_tile_operations import lower_tile_operations
-from .plan_pipelines import plan_pipelines
-from .shared_memory import plan_shared_memory
+from .plan_pipelines import MOST_STAGES, deepest_pipeline, plan_pipelines
+from .shared_memory import EXCEEDED, plan_shared_memory
 from .simplify import simplify
 from .start_copies import start_copies
 from .swizzle import swizzle_shared_memory
@@ -96,6 +96,10 @@ def _lower(program: Any, arch: str, options: dict[str, Any]) -> Lowered:
             snapshots.append(_snapshot(*LAST, functions, time.perf_counter(), False))
     except Exception as error:
         faults.append(_internal_error(stage, program, error))
+    deepest = max((deepest_pipeline(launch) for _, launch in launches), default=1)
+    if deepest > 1 and any(EXCEEDED in launch.facts for _, launch in launches):
+        # Tiles of the compiler's own came on top of what the plan of the pipelines knew.
+        return _lower(program, arch, {**options, MOST_STAGES: deepest - 1})
     found = [*(diagnostic for _, launch in launches for diagnostic in launch.diagnostics), *faults]
     failed = bool(faults) or _failed(launches)
     return Lowered(

@@ -50,6 +50,7 @@ from .shared_memory import needed_shared_memory, shared_memory_limit
 from .views import root, views
 
 STAGES = "tl.num_stages"
+MOST_STAGES = "tl.most_stages"  # the option that lowering gives itself when tiles of its own did not fit
 FIRST = 80  # the architecture that has asynchronous copies
 _BY_HAND = ("async_copy", "commit_group", "wait_group")
 
@@ -95,7 +96,9 @@ def plan_pipelines(function: Any, launch: LaunchContext) -> Any:
     launch.facts["pipelines"] = ()
     if capability(launch.arch) < FIRST:
         return function
-    pipelines = every = find_pipelines(function)
+    every = find_pipelines(function)
+    most = int(launch.options.get(MOST_STAGES, 1 << 30))
+    pipelines = [replace(plan, stages=min(plan.stages, most)) for plan in every if most > 1]
     limit = shared_memory_limit(launch.arch)
     while pipelines:
         body = _Rewriter(pipelines).statement(function.body)
@@ -108,6 +111,11 @@ def plan_pipelines(function: Any, launch: LaunchContext) -> Any:
         pipelines = [plan for plan in fewer if plan.stages > 1]
     launch.facts["pipelines"] = tuple(replace(plan, stages=1) for plan in every)
     return function
+
+
+def deepest_pipeline(launch: LaunchContext) -> int:
+    """The stages of the longest pipeline of a launch; 1 for none."""
+    return max((plan.stages for plan in launch.facts.get("pipelines", ())), default=1)
 
 
 # ---- the plan ----

@@ -19,6 +19,7 @@ import tvm
 import tvm_ffi
 from tvm import tirx as tir
 
+from tilelang_nb.language.tile_program import operation_name
 from tilelang_nb.source import catalogue as say
 
 from .architecture import capability
@@ -28,6 +29,7 @@ from .rewrite import map_children, nothing, scope, sequence, substitute, with_bo
 from .views import root, views
 
 MBARRIER = "shared.barrier"
+EXCEEDED = "shared memory exceeded"  # the fact that the tiles did not fit
 # Bytes of shared memory that one block may have, by compute capability.
 LIMITS = {
     **dict.fromkeys((70, 72), 98304),
@@ -70,6 +72,7 @@ def plan_shared_memory(func: tir.PrimFunc, launch: LaunchContext) -> tir.PrimFun
         size = _place(tiles, lifetimes, share_small=True)
     launch.facts["shared_memory"] = tuple(SharedBuffer(tile.buffer.name, tile.offset, tile.bytes) for tile in tiles)
     if size > limit:
+        launch.facts[EXCEEDED] = size
         _report(tiles, size, limit, launch)
         return func
     return func.with_body(_with_arena(func.body, tiles, lifetimes, size, launch))
@@ -114,7 +117,7 @@ class _Lifetimes:
                 used.add(owner)
 
     def _call(self, call: Any) -> None:
-        if getattr(call.op, "name", "") == "tirx.cuda.mbarrier_wait":
+        if getattr(call.op, "name", "") == "tirx.cuda.mbarrier_wait" or operation_name(call) == "barrier_wait":
             self.signals = True
 
     def _within(self, *parts: Any) -> tuple[int, int, set[Any]]:
