@@ -236,15 +236,11 @@ class AccessReader:
                     expr, [(tvm.ir.Call, self._whole_call), (tvm.ir.TensorLoad, self._load)], order="pre"
                 )
 
-    def note_copies(self, body: tir.Stmt, region: str = "") -> None:
-        """Find the targets of asynchronous copies in a statement that these warp groups execute."""
-
-        def visit(call: Any) -> None:
-            load = _pointed(call.args[0]) if starts_copy(call) else None
-            if load is not None and identity(load.source) in self.memory:
-                self.copied.setdefault(region, {})[self.memory[identity(load.source)]] = len(load.indices)
-
-        tvm_ffi.structural_walk(body, (tvm.ir.Call, visit))
+    def note_copy(self, call: Any, region: str) -> None:
+        """The target of an asynchronous copy that these warp groups start."""
+        load = _pointed(call.args[0])
+        if load is not None and identity(load.source) in self.memory:
+            self.copied.setdefault(region, {})[self.memory[identity(load.source)]] = len(load.indices)
 
     def write(self, buffer: Any, indices: list[Any]) -> list[Access]:
         """The write of a store, without what its operands read."""

@@ -148,11 +148,12 @@ class _Builder:
         return place(chain, self.launch) if chain.has_barriers else body
 
     def _note_copies(self, node: tir.Stmt, region: str) -> None:
+        """Tell the reader about all asynchronous copies, by statements alone: expressions may be without bounds."""
         if type(node) is tir.AttrStmt and node.attr_key == WARP_GROUPS:
             region = _region(node)
-            node = node.body
-        if not _has_groups(node):
-            self.reader.note_copies(node, region)
+        if type(node) is tir.Evaluate:
+            if starts_copy(node.value):
+                self.reader.note_copy(node.value, region)
             return
 
         def visit(child: Any) -> Any:

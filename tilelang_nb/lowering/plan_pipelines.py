@@ -38,6 +38,7 @@ from .rewrite import (
     dtype_of,
     has,
     loop,
+    manageable,
     map_children,
     scope,
     sequence,
@@ -122,14 +123,42 @@ def deepest_pipeline(launch: LaunchContext) -> int:
 
 
 def find_pipelines(function: Any) -> list[Pipeline]:
-    """The plans of all loops that have one, outer loops first."""
+    """The plans of all loops that have one, outer loops first.
+
+    None where an expression of the launch is too large to be looked through.
+    """
     loops: list[Any] = []
-    walk(function.body, (tir.For, lambda node: loops.append(node) if _wanted_stages(node) > 1 else None), order="pre")
-    if not loops:
+    if not _collect(function.body, loops) or not loops:
         return []
     sources = views(function.body)
     found = [plan for plan in (_plan(node, sources) for node in loops) if plan is not None]
     return _with_tiles_of_their_own(found, function.body)
+
+
+def _collect(node: Any, loops: list[Any]) -> bool:
+    """Finds the loops that ask for stages, by statements alone; False where an expression cannot be looked through."""
+    if isinstance(node, tir.For) and _wanted_stages(node) > 1:
+        loops.append(node)
+    whole = all(manageable(expr) for expr in _expressions(node))
+
+    def visit(child: Any) -> Any:
+        nonlocal whole
+        whole = whole and _collect(child, loops)
+        return child
+
+    map_children(node, visit)
+    return whole
+
+
+def _expressions(node: Any) -> list[Any]:
+    """The expressions of a statement, without those of the statements inside."""
+    if isinstance(node, tir.For):
+        return [node.min, node.extent]
+    if isinstance(node, tir.BufferStore):
+        return [node.value, *node.indices]
+    if isinstance(node, tir.IfThenElse | tir.While):
+        return [node.condition]
+    return [node.value] if isinstance(node, tir.Bind | tir.Evaluate) else []
 
 
 def _wanted_stages(node: Any) -> int:
