@@ -126,4 +126,3 @@ def _lost() -> Refusal:
         if lost is not None:
             lost.append(refusal.message)
     return refusal
-
