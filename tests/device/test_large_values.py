@@ -62,3 +62,9 @@ def test_long_chains_of_choices_end() -> None:
     for number in range(40):
         choice = f"(o[{number % 16}] if o[{number * 7 % 16}] > {number} else {choice})"
     assert source(f"x = {choice}", 1).count("if (") >= 40
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int32", "int64"])
+def test_nested_absolute_values_end(dtype: str) -> None:
+    text = source(f"x = {'abs(' * 60}n - 3{')' * 60}", 1, dtype)
+    assert text.count("max(") >= 60

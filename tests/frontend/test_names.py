@@ -134,3 +134,10 @@ def test_a_name_of_the_module_that_the_kernel_assigns_is_local_and_the_message_s
     assert [code for code, _ in cell.errors] == ["TL002"]
     name = "max" if "max" in body else "c"
     assert cell.diagnostics[0].help.startswith(f"`{name}` is assigned in this function, so it is local here")
+
+
+def test_a_name_that_is_bound_further_on_says_so():
+    body = "for i in range(4):\n    if i > 0:\n        out[i] = prev\n    prev = i"
+    (found,) = run_cell(kernel(body)).diagnostics
+    assert found.code == "TL002"
+    assert "assigned elsewhere in this function" in found.help

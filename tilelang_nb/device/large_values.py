@@ -13,6 +13,7 @@ import tvm_ffi
 from tvm import tirx as tir
 
 LARGEST = 400  # nodes of an expression, with the values of its variables in their places
+_FACTORS = {"abs": 3, "if_then_else": 2}  # how often an operand of such a call is met; abs is `x if x >= 0 else -x`
 
 
 def keep_large_values(function: Any) -> Any:
@@ -21,13 +22,7 @@ def keep_large_values(function: Any) -> Any:
     kept: dict[Any, Any] = {}
 
     def measure(bind: Any) -> None:
-        size = 0
-
-        def count(node: Any) -> None:
-            nonlocal size
-            size += sizes.get(node, 1) if isinstance(node, tvm.ir.Var) else 1
-
-        tvm_ffi.structural_walk(bind.value, (tvm.ir.Expr, count))
+        size = _size(bind.value, sizes)
         if size > LARGEST:
             dtype = str(bind.var.ty.dtype)
             kept[bind.var] = tir.decl_buffer((1,), dtype, bind.var.name, scope="local", layout=None)
@@ -53,3 +48,21 @@ def keep_large_values(function: Any) -> Any:
 
     body = tvm_ffi.structural_map(function.body, (tir.Bind, stored))
     return function.with_body(tvm_ffi.structural_map(body, (tvm.ir.Var, loaded)))
+
+
+def _size(expr: Any, sizes: dict[Any, int]) -> int:
+    """Nodes of an expression as the analyzer meets them: the time that it takes over a choice doubles with each."""
+    if isinstance(expr, tvm.ir.Var):
+        return sizes.get(expr, 1)
+    if isinstance(expr, tir.Select):
+        return 1 + 2 * sum(_size(part, sizes) for part in (expr.condition, expr.true_value, expr.false_value))
+    if isinstance(expr, tvm.ir.Call):
+        factor = _FACTORS.get(str(getattr(expr.op, "name", "")).rpartition(".")[2], 1)
+        return 1 + factor * sum(_size(part, sizes) for part in expr.args)
+    if isinstance(expr, tvm.ir.TensorLoad):
+        return 1 + sum(_size(part, sizes) for part in expr.indices)
+    return 1 + sum(
+        _size(getattr(expr, name), sizes)
+        for name in ("a", "b", "value")
+        if isinstance(getattr(expr, name, None), tvm.ir.Expr)
+    )

@@ -218,6 +218,10 @@ class Frame:
         elif self.outer.look_up(name) is not MISSING:
             remedy = f"`{name}` is assigned in this function, so it is local here: bind another name to the outer one"
             raise Refusal(say.UndefinedName(name=name, remedy=remedy))
+        if name in self.local_names and not for_name(name):
+            remedy = "assign it first, before this line and before a loop that keeps it"
+            remedy += ": it is assigned elsewhere in this function"
+            raise Refusal(say.UndefinedName(name=name, remedy=remedy))
         raise Refusal(undefined(name, self.known()))
 
     def known(self) -> list[str]:

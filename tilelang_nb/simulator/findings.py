@@ -66,7 +66,7 @@ class Findings:
                 )
             shifted = here.space == "global" and here.span == there.span and {kind, earlier} == {"read", "write"}
             if shifted:  # `A[i] = A[i + 1]`, or `A[0] = A[0] + x`: only the author knows which is meant
-                remedy = "write into another buffer than the one that is read; for a sum, use `T.atomic_add`"
+                remedy = "for a sum, use `T.atomic_add`; otherwise write into another buffer than the one that is read"
             elif blocks:
                 remedy = "blocks run in any order: give each block its own elements, or use an atomic operation"
             elif here.space == "global" and here.span == there.span:
