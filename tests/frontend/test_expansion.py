@@ -64,6 +64,36 @@ def test_a_macro_node_knows_the_line_of_its_definition() -> None:
     assert (node.line, node.definition_line) == (9, 3)
 
 
+def test_a_macro_turn_knows_the_statements_that_hold_what_it_returned() -> None:
+    before = (
+        "@T.macro\ndef twice(v):\n    return v + v\n\n"
+        "@T.macro\ndef fourfold(v):\n    w = twice(v)\n    return twice(w)\n\n"
+        "@T.macro\ndef put(o, v):\n    o[0] = v\n\n"
+        "@T.macro\ndef extent():\n    return 3\n"
+    )
+    program = run_cell(
+        kernel("out[1] = fourfold(out[2])\nput(out, twice(out[3]))\nout[extent()] = 1", before=before)
+    ).kernels["k"]
+    lines = {node.line: node for node in nodes(program.expansion) if node.label != "twice"}
+    spans = program.statement_spans
+
+    def used(node: Node) -> list[int]:
+        return [spans[number].line for number in node.iterations[0].used]
+
+    def returned(node: Node) -> int:
+        return node.iterations[0].returned
+
+    store = max(span.line for span in spans) - 2
+    whole, putting, constant = (lines[store + at] for at in range(3))
+    inner, outer = [node for node in nodes(whole) if node.label == "twice"]
+    assert (returned(whole), set(used(whole))) == (9, {store})
+    assert (returned(inner), set(used(inner))) == (4, {8}), "into the macro that called it"
+    assert (returned(outer), set(used(outer))) == (4, {store}), "on through what that one returned"
+    (given,) = [n for n in nodes(program.expansion) if n.label == "twice" and n not in (inner, outer)]
+    assert 13 in used(given), "an argument goes into the body of what is called"
+    assert (returned(constant), used(constant), returned(putting)) == (0, [], 0)
+
+
 def test_turns_know_the_numbers_of_their_statements() -> None:
     program = run_cell(kernel("out[0] = 1\nfor v in [1, 2]:\n    out[v] = v\n    out[v + 1] = v\nout[7] = 1")).kernels[
         "k"

@@ -158,6 +158,8 @@ def turn(value: str, *children: Any, first: int = 0, last: int = -1) -> SimpleNa
         first_statement=first,
         last_statement=last,
         intervals=((first, last),),
+        returned=0,
+        used=(),
     )
 
 

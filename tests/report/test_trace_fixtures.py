@@ -60,7 +60,7 @@ def test_origins_are_lines_of_the_cell_and_further_lines_have_a_kind(trace: dict
         for _, _, (origin, *further), *kinds in stage.get("lines", ()):
             assert 2 <= origin <= last
             assert len(further) == len(kinds[0] if kinds else ())
-            assert set(kinds[0] if kinds else ()) <= {"call", "statement", "definition"}
+            assert set(kinds[0] if kinds else ()) <= {"call", "return", "statement", "definition"}
             assert origin not in further
 
 
@@ -97,6 +97,28 @@ def test_macro_lines_lead_to_their_own_line_and_to_the_calls_from_the_inside_out
     (linked,) = [entry for entry in tile["lines"] if entry[0] <= first < entry[0] + entry[1]]
     calls = [line for line, kind in zip(linked[2][1:], linked[3]) if kind == "call"]
     assert (linked[2][0], calls) == (own, [inner, outer])
+
+
+def test_what_a_macro_returns_leads_to_its_return_and_to_the_line_that_uses_it() -> None:
+    trace = make_traces.trace("macro")
+    cell = trace["cell"]["text"].split("\n")
+    line = {number: text.strip() for number, text in enumerate(cell, 1)}
+    square, bounded, low, call = (
+        next(number for number, text in line.items() if text.startswith(start))
+        for start in ("return v * v", "return T.min(", "low = ", "x[i] = bounded(")
+    )
+    for name in ("tile", "thread", "cuda"):
+        stage = next(stage for stage in stages(trace) if stage["name"] == name)
+        if "same_as" in stage:
+            stage = next(one for one in stages(trace) if one["name"] == stage["same_as"])
+        links = {
+            (entry[2][0], of): kind for entry in stage["lines"] for of, kind in zip(entry[2][1:], (*entry[3:], [])[0])
+        }
+        assert links[call, square] == links[call, bounded] == "return", name
+        assert links[low, square] == "return" and links[low, call] == "call", name
+    macros = [child for turn in trace["kernels"][0]["unroll"]["iterations"] for child in turn["children"]]
+    (used,) = [node["iterations"][0] for node in macros if (node["label"], node["line"]) == ("square", call)]
+    assert used["statements"][1] < used["statements"][0] and used["also"], "the lines that hold what it returned"
 
 
 def test_each_iteration_leads_to_its_own_lines_of_the_last_stage() -> None:

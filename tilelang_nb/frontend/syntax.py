@@ -45,14 +45,20 @@ def walk_statement(walker: Any, node: ast.stmt) -> None:
     walker.builder.at(node, walker.frame.text)
     walker.builder.hint = None
     depth, scope, turn = len(walker.builder.frames), walker.scope, walker.record.stack[-1]
+    given, first = len(walker.record.given), walker.builder.count
     blocks = suites(node)
     for _, block in blocks:
         walker.entered.discard(id(block))
     try:
+        mistake = walker.frame.refused.get(node)
+        if mistake is not None:
+            raise Refusal(mistake.said, mistake.span, unevaluated=True)
         handler = HANDLERS.get(type(node))
         if handler is None:
             raise Refusal(REFUSALS[type(node).__name__](node), node)
         handler(walker, node)
+        if len(walker.record.given) > given:
+            walker.record.use(given, first, node.lineno)
         return
     except Poisoned as poisoned:
         recover(walker, depth, scope, turn)

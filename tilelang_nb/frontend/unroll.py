@@ -29,7 +29,8 @@ class Turn:
     """One expansion.  Statements are numbered from 0; last_statement < first_statement where none was emitted.
 
     item: the item of a loop; bound: the names that the turn binds, and what they hold.  Both as text, or as the
-    expression of a device value, which is printed when asked for.
+    expression of a device value, which is printed when asked for.  returned: the line of the `return` by which a macro
+    gave a device value, 0 for none; used: the statements that this value went into.
     """
 
     item: Any
@@ -38,6 +39,8 @@ class Turn:
     last_statement: int = -1
     bound: dict[str, Any] = field(default_factory=dict)
     outer: Turn | None = None  # of a comprehension with several `for`: the turn of the one before
+    returned: int = 0
+    used: list[int] = field(default_factory=list)
 
     @property
     def value(self) -> str:
@@ -84,6 +87,7 @@ class Record:
         self.stack = [self.root.iterations[0]]
         self.warned = -1  # how many statements there were when TL142 was said last
         self.failures = 0  # statements that were refused
+        self.given: list[Turn] = []  # of macros whose values the statement at hand, or one around it, goes on with
 
     def enter(self, node: Node) -> Node:
         self.stack[-1].children.append(node)
@@ -124,6 +128,20 @@ class Record:
         self.failures += 1
         while self.stack[-1] is not turn and len(self.stack) > 1:
             self.end(self.stack[-1])
+
+    def use(self, given: int, first: int, line: int) -> None:
+        """A statement has ended: what it emitted on its own line holds the values that macros gave it.
+
+        Where it emitted nothing itself, as a call of a macro does, they went into what it called.  given: how many
+        values there were when it began; first: the number of its first statement; line: its own.
+        """
+        turns, spans = self.given[given:], self.builder.statement_spans
+        del self.given[given:]
+        inside = {n for turn in turns for n in range(turn.first_statement, turn.last_statement + 1)}
+        made = [number for number in range(first, self.builder.count) if number not in inside]
+        own = [number for number in made if spans[number] is not None and spans[number].line == line]
+        for turn in turns:
+            turn.used += own or made
 
     def large(self, node: Node, limit: int) -> Message | None:
         """TL142 where the turns of a loop made more statements than the limit and no loop inside it is to blame."""

@@ -164,6 +164,12 @@ class Walker(Bindings):
             diagnostic = replace(diagnostic, said=None)
         self.found.setdefault(diagnostic.key, diagnostic)
 
+    def report_text(self, definition: Definition) -> None:
+        """What Python refused of the text of the kernel or macro at hand."""
+        for mistake in definition.mistakes:
+            if mistake.said is not None and mistake.span is not None:
+                self.report(Refusal(mistake.said, mistake.span), definition.node)
+
     def is_repeated(self, refusal: Refusal) -> bool:
         """Whether TL133 was said of another name that the same statement binds: `x, y = y, x`."""
         statement = self.binders.get(refusal.place) if isinstance(refusal.place, ast.AST) else None
@@ -314,6 +320,7 @@ class Walker(Bindings):
             self.shared.remember,
             caller,
         )
+        frame.refused = definition.refused
         frame.names[INTRINSICS] = self.intrinsics
         frame.names["__builtins__"] = {}
         return frame
@@ -356,14 +363,16 @@ class Walker(Bindings):
         place = (macro.__name__, self.line, statement.col_offset, caller.calls, caller.turns)  # type: ignore[attr-defined]
         self.calls.append((caller.text, statement))
         self.loops = []
-        failures, result = self.record.failures, None
+        failures, result, given = self.record.failures, None, len(self.record.given)
         try:
             self.frame = self.new_frame(definition, (*caller.path, place), macro.outer)
             self.frame.failures = failures
+            self.report_text(definition)
             self.bind_parameters(definition, arguments)
             self.suite(definition.node.body)
         except ReturnValue as returned:
             result = returned.value
+            turn.returned = self.line if _holds_value(result) else 0
         finally:
             self.calls.pop()
             self.record.end(turn)
@@ -371,6 +380,10 @@ class Walker(Bindings):
             self.builder.span, self.builder.hint = span, hint
         if result is None and self.record.failures > failures and self.errors:
             raise Poisoned
+        if turn.returned:
+            self.record.given.append(turn)
+        else:
+            del self.record.given[given:]
         return result
 
     def instance_of(self, definition: Definition) -> Frame | None:
@@ -387,3 +400,9 @@ class Walker(Bindings):
             if self.scope.terminated:
                 return
             walk_statement(self, node)
+
+
+def _holds_value(result: Any) -> bool:
+    """A device value, or one in what a macro returned together."""
+    parts = result if type(result) in (tuple, list) else (result,)
+    return any(isinstance(part, Value) for part in parts)

@@ -4,8 +4,9 @@
     iteration   {value, bound[], statements[first, last], also?[[first, last]], children[unroll]}
 
 `id` is that of the place: the instances of a loop in the iterations of an outer one share it.  Statement numbers are
-those of `statements` in the stages.  `bound` holds the value of each of `names`, null where the
-iteration does not bind it.  `line` is null, and so is `definition_line`, where it is a line of another cell's text.
+those of `statements` in the stages.  `bound` holds the value of each of `names`, null where the iteration does not bind
+it.  `also` holds statements that a generator made later, and those of the caller that hold what a macro returned.
+`line` is null, and so is `definition_line`, where it is a line of another cell's text.
 """
 
 from __future__ import annotations
@@ -49,8 +50,11 @@ class _Places:
             alike[key] += 1
 
 
-def _node(node: Any, text: Text, places: _Places, number: int, here: bool) -> dict[str, Any]:
-    """here: does the node stand in `text`, or in a macro of another one?"""
+def _node(node: Any, text: Text, places: _Places, number: int, here: bool, shared: bool = False) -> dict[str, Any]:
+    """here: does the node stand in `text`, or in a macro of another one?  shared: it runs inside a comprehension, so
+    that a statement which holds what it returned is that of several turns.
+    """
+    shared = shared or node.kind == "comprehension"
     inside = here if node.kind != "macro" else defined_in(node, text)
     names: dict[str, None] = {}
     bound = []
@@ -67,7 +71,7 @@ def _node(node: Any, text: Text, places: _Places, number: int, here: bool) -> di
         "definition_line": node.definition_line if node.definition_line and inside else None,
         "names": list(names),
         "iterations": [
-            _iteration(turn, [_value(held, name) for name in names], text, places, number, inside)
+            _iteration(turn, [_value(held, name) for name in names], text, places, number, inside, shared)
             for turn, held in zip(node.iterations, bound)
         ],
     }
@@ -84,7 +88,7 @@ def _written(value: str) -> str:
 
 
 def _iteration(
-    turn: Any, bound: list[str | None], text: Text, places: _Places, outer: int, here: bool
+    turn: Any, bound: list[str | None], text: Text, places: _Places, outer: int, here: bool, shared: bool
 ) -> dict[str, Any]:
     children = turn.children
     entry: dict[str, Any] = {
@@ -92,13 +96,16 @@ def _iteration(
         "bound": bound,
         "statements": [turn.first_statement, turn.last_statement],
         "children": [
-            _node(child, text, places, number, here) for child, number in zip(children, places.numbers(outer, children))
+            _node(child, text, places, number, here, shared)
+            for child, number in zip(children, places.numbers(outer, children))
         ],
     }
     if any(child.kind == "comprehension" for child in children):
         later = [list(interval) for interval in turn.intervals[1:]]
         if later:
             entry["also"] = later
+    if turn.used and not shared:
+        entry["also"] = [*entry.get("also", ()), *([number, number] for number in turn.used)]
     return entry
 
 
@@ -106,6 +113,23 @@ def defined_in(macro: Any, text: Text) -> bool:
     """Is a macro defined in this text?  Its record knows the line, not the text."""
     line = text.line(macro.definition_line)
     return re.search(rf"\bdef\s+{re.escape(macro.label)}\b", line) is not None
+
+
+def returns(root: Any, text: Text) -> dict[int, tuple[int, ...]]:
+    """For every statement that holds what a macro returned, the lines of the `return`, as far as they are in `text`."""
+    found: dict[int, dict[int, None]] = {}
+
+    def visit(node: Any, here: bool) -> None:
+        inside = here if node.kind != "macro" else defined_in(node, text)
+        for turn in node.iterations:
+            if inside:
+                for number in turn.used:
+                    found.setdefault(number, {})[turn.returned] = None
+            for child in turn.children:
+                visit(child, inside)
+
+    visit(root, True)
+    return {number: tuple(lines) for number, lines in found.items()}
 
 
 def calls(root: Any, text: Text) -> tuple[dict[int, tuple[int, ...]], bool]:

@@ -6,7 +6,8 @@ state       "landmark", "changed", "same", "failed" (with `why`), "not_reached" 
             be compiled first); the last three may have no text
 lines       [[first, count, [origin, further ...], [kind of each further one]?]]: lines of the text and the lines
             of the cell they come from.  kinds: "call" of the macro they are in, innermost first; "statement", a
-            further line of the same statement; "definition" of a buffer that they use
+            further line of the same statement; "return", of a macro whose value they hold; "definition" of a buffer
+            that they use
 gaps        [[first, count, reason]]: lines that come from no line of the cell
 statements  [[first, count, first statement]]: lines of consecutive statements of the front end
 """
@@ -22,7 +23,7 @@ from ..lowering.pipeline import FIRST, LAST, SPLIT, STAGES
 from ..source.render import count
 from ..source.text import Text
 from .diagnostic_json import string
-from .expansion_json import calls
+from .expansion_json import calls, returns
 from .facts import changes, lowered, ready_stages
 from .stage_text import stage_files, stage_statements
 
@@ -216,9 +217,11 @@ class _Origins:
         # Places speak of the cell that built the program first, maybe an earlier run of the same text.
         self.name = getattr(getattr(one.program, "text", one.text), "name", "")
         self.calls: dict[int, tuple[int, ...]] = {}
+        self.returns: dict[int, tuple[int, ...]] = {}
         self.foreign = False
         if one.program is not None:
             self.calls, self.foreign = calls(one.unroll, one.text)
+            self.returns = returns(one.unroll, one.text)
         self.allocated = allocations(one)
         names = "|".join(map(re.escape, sorted(self.allocated, key=len, reverse=True)))
         self.uses = re.compile(rf"\b(?:{names})\b") if names else None
@@ -263,6 +266,8 @@ class _Origins:
             elif not source and span is not None and 0 < span.end_line - span.line < LONGEST_STATEMENT:
                 rest = range(own[-1] + 1 if own else span.line, span.end_line + 1)
                 further, kinds = (*further, *rest), [*kinds, *["statement"] * len(rest)]
+            given = [line for line in self.returns.get(made_by, ()) if line not in own] if made_by is not None else []
+            further, kinds = (*further, *given), [*kinds, *["return"] * len(given)]
             if self.uses is not None and not source and own:
                 defined = {self.allocated[name].line for name in self.uses.findall(line)} - {*own, *further}
                 further, kinds = (*further, *sorted(defined)), [*kinds, *["definition"] * len(defined)]

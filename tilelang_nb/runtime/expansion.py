@@ -65,6 +65,16 @@ class ExpansionTurn:
         return tuple(_intervals(self.turn))
 
     @property
+    def returned(self) -> int:
+        """Of a macro: the line of the `return` that gave a device value; 0 where it gave none."""
+        return self.turn.returned
+
+    @property
+    def used(self) -> tuple[int, ...]:
+        """The statements that hold the value which the macro returned; they are those of its caller."""
+        return tuple(self.turn.used)
+
+    @property
     def children(self) -> tuple[ExpansionNode, ...]:
         """The loops, comprehensions and macro calls expanded within this turn."""
         return tuple(ExpansionNode(child, self.printed) for child in self.turn.children)
