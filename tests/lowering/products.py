@@ -35,12 +35,12 @@ def compiled(text: str, arch: str | None = None, **names: Any) -> Any:
     return cell.namespace["k"]
 
 
-def product(
+def compiled_product(
     m: int, n: int, k: int, *, dtype: str = "float16", other: str = "", total: str = "float32", threads: int = 128,
     ta: bool = False, tb: bool = False, policy: str = "Square", a_memory: str = "shared", b_memory: str = "shared",
     c_memory: str = "fragment", options: str = "", arch: str | None = None,
-) -> tuple[Any, np.ndarray, np.ndarray]:  # fmt: skip
-    """(kernel after its run, result, expected); the run has no finding."""
+) -> tuple[Any, tuple[tuple[int, int], ...]]:  # fmt: skip
+    """(kernel, shapes of A, B and C); None for a kernel that has too little shared memory."""
     other = other or dtype
     host, host_other = (name.replace("tfloat32", "float32") for name in (dtype, other))
     shape_a, shape_b = ((k, m) if ta else (m, k)), ((n, k) if tb else (k, n))
@@ -49,19 +49,27 @@ def product(
         threads=threads, ta=ta, tb=tb, policy=policy, a_memory=a_memory, b_memory=b_memory, c_memory=c_memory,
         options=options,
     )  # fmt: skip
-    kernel = compiled(text, arch)
+    cell = tilelang_nb.compile_cell(textwrap.dedent(text), {}, target="sim", arch=arch)
+    too_large = [found.code for found in cell.diagnostics] == ["TL209"]
+    assert cell.ok or too_large, cell.to_text()
+    return None if too_large else cell.namespace["k"], (shape_a, shape_b, (m, n))
+
+
+def product(m: int, n: int, k: int, **given: Any) -> tuple[Any, np.ndarray, np.ndarray]:
+    """(kernel after its run, result, expected), for the options of `compiled_product`; the run has no finding."""
+    kernel, shapes = compiled_product(m, n, k, **given)
+    dtype, total = given.get("dtype", "float16"), given.get("total", "float32")
+    types = [name.replace("tfloat32", "float32") for name in (dtype, given.get("other") or dtype, total)]
     rng = np.random.default_rng(m * n + k)
-    a, b, c = (values(rng, shape, name) for shape, name in ((shape_a, host), (shape_b, host_other), ((m, n), total)))
+    a, b, c = (values(rng, shape, name) for shape, name in zip(shapes, types, strict=True))
     result = c.copy()
     kernel(a, b, result)
     assert tuple(kernel.findings) == (), [str(finding) for finding in kernel.findings]
     wide = np.int64 if total == "int32" else np.float64
-    left, right = a.astype(wide), b.astype(wide)
-    return (
-        kernel,
-        result,
-        c.astype(wide) * ("clear" not in options) + (left.T if ta else left) @ (right.T if tb else right),
+    left, right = (
+        matrix.astype(wide).T if given.get(turned) else matrix.astype(wide) for matrix, turned in ((a, "ta"), (b, "tb"))
     )
+    return kernel, result, c.astype(wide) * ("clear" not in given.get("options", "")) + left @ right
 
 
 def values(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> np.ndarray:

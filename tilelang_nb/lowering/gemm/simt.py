@@ -121,7 +121,11 @@ def lower(call: TileCall, launch: LaunchContext) -> tir.Stmt:
     left, right = launch.local(row.count, dtype, "a"), launch.local(column.count, dtype, "b")
     total = launch.local(layout.register_count, dtype, "total") if narrow else registers
     statements: list[Any] = [tir.AllocBuffer(buffer) for buffer in ([left, right, total] if narrow else [left, right])]
-    statements += _start(call, registers, total, layout.register_count, launch)
+
+    def over_elements(body: Callable[[Any], Any]) -> tir.Stmt:
+        return _over_elements(row, column, layout, body)
+
+    statements += _start(call, registers, total, layout.register_count, over_elements)
     k = tir.Var("k", "int32")
 
     def fetch(side: _Side, into: Any, region: RegionOperand, limit: int, padded: bool, transposed: bool) -> tir.Stmt:
@@ -144,13 +148,10 @@ def lower(call: TileCall, launch: LaunchContext) -> tir.Stmt:
     statements.append(tir.For(k, 0, depth, tir.ForKind.SERIAL, tir.SeqStmt(body)))
     if narrow:
         statements.append(
-            _over_elements(
-                row,
-                column,
-                layout,
+            over_elements(
                 lambda register: tir.BufferStore(
                     registers, tir.Cast(str(c.dtype), tir.BufferLoad(total, [register])), [register]
-                ),
+                )
             )
         )
     return sequence(statements, call.span)
@@ -165,7 +166,9 @@ def _converted(value: Any, dtype: str) -> Any:
     return value if dtype_of(value) == dtype else tir.Cast(dtype, value)
 
 
-def _start(call: TileCall, registers: Any, total: Any, count: int, launch: LaunchContext) -> list[tir.Stmt]:
+def _start(
+    call: TileCall, registers: Any, total: Any, count: int, over_elements: Callable[[Callable[[Any], Any]], tir.Stmt]
+) -> list[tir.Stmt]:
     """What the accumulator holds before the first product: C, or zero where `clear_accum` holds."""
     dtype, clear = str(total.dtype), call["clear_accum"]
     zero = tir.const(0.0 if dtype.startswith("float") else 0, dtype)
@@ -176,9 +179,8 @@ def _start(call: TileCall, registers: Any, total: Any, count: int, launch: Launc
         return unrolled("i", count, lambda i: tir.BufferStore(total, zero, [i]))
 
     def loaded() -> tir.Stmt:
-        return unrolled(
-            "i", count, lambda i: tir.BufferStore(total, _converted(tir.BufferLoad(registers, [i]), dtype), [i])
-        )
+        # Registers of the padding hold nothing.
+        return over_elements(lambda i: tir.BufferStore(total, _converted(tir.BufferLoad(registers, [i]), dtype), [i]))
 
     if known is True:
         return [cleared()]
