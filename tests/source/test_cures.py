@@ -255,7 +255,6 @@ def test_edits_give_the_text_and_the_meaning(case: str, first_line: int) -> None
 # What runs before and after its edit in a test of its own, or has no meaning in Python.
 ELSEWHERE = {
     "TL108": "Python's type of a number is no dtype",
-    "TL123": "test_a_kernel_that_was_a_coroutine_computes_what_it_says",
     "TL124": "test_an_import_that_moved_is_there",
     "TL201": "test_an_element_in_two_pairs_of_brackets_and_the_only_one_are_what_they_are_in_numpy",
     "TL204": "test_the_keyword_that_is_added_gives_the_product_that_fits",

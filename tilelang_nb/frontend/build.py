@@ -114,6 +114,7 @@ def walk(walker: Walker, parameters: list[Parameter]) -> None:
         arguments = {p.name: argument_of(p) for p in parameters}
         for name in {argument.arg for argument in parameters_of(node)} - arguments.keys():
             walker.frame.set(name, POISON)
+        walker.report_text(walker.definition)
         walker.bind_parameters(walker.definition, arguments)
         walker.suite(node.body)
     except ReturnValue as returned:

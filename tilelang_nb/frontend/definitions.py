@@ -5,13 +5,14 @@ from __future__ import annotations
 import ast
 import linecache
 import weakref
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from types import CodeType
 from typing import Any
 
 from ..source import catalogue as say
-from ..source.diagnostic import Refusal
+from ..source.diagnostic import Diagnostic, Refusal
 from ..source.text import Text
 from .names import bound_names
 
@@ -20,11 +21,17 @@ SESSION = "__tilelang_cell__"  # key among the built-ins of functions that a cel
 
 @dataclass(eq=False)
 class Definition:
-    """The text of a function.  codes: expressions compiled so far, by node; they serve every build."""
+    """The text of a function.
+
+    codes: expressions compiled so far, by node; they serve every build.  mistakes: what Python refused when it compiled
+    the text.  refused: the statements that hold these mistakes, with the first of theirs.
+    """
 
     node: ast.FunctionDef
     text: Text
     codes: dict[Any, Any] = field(default_factory=dict)
+    mistakes: tuple[Diagnostic, ...] = ()
+    refused: Mapping[ast.stmt, Diagnostic] = field(default_factory=dict)
 
     @cached_property
     def local_names(self) -> frozenset[str]:
@@ -65,6 +72,10 @@ class Definitions:
 
     def find(self, code: CodeType) -> Definition | None:
         return self._found.get((code.co_name, code.co_firstlineno))
+
+    def of(self, node: ast.AST) -> Definition | None:
+        """The definition whose text is this node."""
+        return next((found for found in self._found.values() if found.node is node), None)
 
 
 @lru_cache(maxsize=64)

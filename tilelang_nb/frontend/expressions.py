@@ -56,6 +56,7 @@ def _template(what: str) -> Message:
     return say.UnsupportedSyntax(what=f"a {what} in a kernel", remedy="use an f-string")
 
 
+ASYNCHRONOUS = _generator("async for")  # in a comprehension
 REFUSED: dict[str, Message] = {
     "Await": _generator("await"),
     "Yield": _generator("yield"),
@@ -96,6 +97,13 @@ _NO_ARGUMENTS: dict[str, Any] = {"vararg": None, "kwarg": None}
 _NO_ARGUMENTS |= {name: [] for name in ("posonlyargs", "args", "kwonlyargs", "kw_defaults", "defaults")}
 
 
+def refused_syntax(node: ast.AST) -> Message | None:
+    """The refusal of an expression for its class, or as an asynchronous comprehension."""
+    if any(clause.is_async for clause in getattr(node, "generators", ())):
+        return ASYNCHRONOUS
+    return REFUSED.get(type(node).__name__)
+
+
 class _Rewriter:
     """Makes a rewritten copy; the nodes of the user's text stay as they are."""
 
@@ -107,7 +115,7 @@ class _Rewriter:
             return [self.visit(part) for part in node]
         if not isinstance(node, ast.AST):
             return node
-        refused = REFUSED.get(type(node).__name__)
+        refused = refused_syntax(node)
         if refused is not None:
             raise Refusal(refused, node)
         special = getattr(self, f"visit_{type(node).__name__}", None)
@@ -248,13 +256,16 @@ def _place(node: Any) -> tuple[int, int, int, int]:
 
 
 def compile_expression(node: ast.expr) -> Any:
-    """A code object for `eval` in a frame's namespace."""
+    """A code object for `eval` in a frame's namespace.  A refusal says so: nothing of the expression was evaluated."""
     try:
         return compile(ast.Expression(_Rewriter().visit(node)), MARK, "eval", dont_inherit=True)
     except RecursionError:
         raise Refusal(too_deep("an expression"), node) from None
     except SyntaxError as error:  # the rules that Python checks only when it compiles
-        raise Refusal(python_mistake(str(error.msg)), node) from None
+        raise Refusal(python_mistake(str(error.msg)), node, unevaluated=True) from None
+    except Refusal as refusal:
+        refusal.unevaluated = True
+        raise
 
 
 def too_deep(what: str) -> Message:

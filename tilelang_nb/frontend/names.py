@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..source import catalogue as say
-from ..source.diagnostic import Message, Poisoned, Refusal
+from ..source.diagnostic import Diagnostic, Message, Poisoned, Refusal
 from ..source.foreign_names import for_name
 from ..source.text import Text
 from .scopes import Scope
@@ -167,6 +167,7 @@ class Frame:
     turns: tuple[int, ...] = ()  # of the compile-time loops of this frame that are at work
     calls: int = 0  # macros called by the statement at hand
     failures: int = 0  # statements of the build that were refused before this macro was called
+    refused: Mapping[ast.stmt, Diagnostic] = field(default_factory=dict)  # statements that Python does not compile
     names: Namespace = field(default_factory=Namespace)
 
     def __post_init__(self) -> None:

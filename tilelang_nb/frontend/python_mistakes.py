@@ -29,9 +29,24 @@ _MEANINGS: tuple[tuple[str, str, str], ...] = (
     (r"invalid decimal literal", "a number with letters in it", "put a space or an operator between them"),
     (r"leading zeros in decimal", "", "leave the zeros before the number out"),
     (r"(?:f-string: )?invalid syntax", "this is no Python", "correct the line: a word or sign is missing or too many"),
-    (r"'(break|continue)' .*loop", "", "remove it, or put it into a loop"),
+    (r"'(break|continue)' .*loop", "`{0}` outside a loop", "remove it, or put it into a loop"),
     (r"'return' outside function", "", "remove it, or put it into a function"),
     (r"duplicate argument '(.*)'", "", "give each parameter a name of its own"),
+    (r"keyword argument repeated", "", "give it once"),
+    (r"'(?:await|async for|async with)' outside|asynchronous comprehension outside", "", "put it into an `async def`"),
+    (r"'yield(?: from)?' (?:outside|inside)", "", "put it into the body of a function"),
+    (r"no binding for nonlocal|nonlocal declaration not", "", "remove it, or bind the name in a function around this"),
+    (r"name '(.*)' is parameter and (.*)", "", "remove it, or rename the parameter"),
+    (r"name .* before (global|nonlocal)", "", "put the `{0}` first in its function"),
+    (r"annotated name '.*' can't be", "", "leave the annotation out"),
+    (r"import \* only allowed", "", "import at the top of the cell"),
+    (r"can't use starred expression here", "", "leave the `*` out, or add a comma: `*x,`"),
+    (r"multiple starred", "", "leave all but one `*` out"),
+    (r"starred assignment target", "", "add a comma: `*x, = ...`"),
+    (r"assignment expression", "", "bind the name in a statement of its own before"),
+    (r".*makes remaining patterns unreachable", "", "put this case last"),
+    (r"multiple assignments to name|attribute name repeated", "", "use each name once"),
+    (r"default 'except:' must be last", "", "put it last"),
 )
 
 
@@ -40,5 +55,6 @@ def python_mistake(said: str) -> SyntaxMistake:
     for pattern, problem, remedy in _MEANINGS:
         found = re.match(pattern, said) or (re.search(pattern, said) if pattern.startswith("[") else None)
         if found:
-            return SyntaxMistake(problem=problem.format(*found.groups()) or said, remedy=remedy)
+            groups = found.groups()
+            return SyntaxMistake(problem=problem.format(*groups) or said, remedy=remedy.format(*groups))
     return SyntaxMistake(problem=said, remedy="correct the line")

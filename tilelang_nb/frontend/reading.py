@@ -57,12 +57,3 @@ def future_flags(tree: ast.Module) -> int:
                 feature: Any = getattr(future, alias.name, None)
                 flags |= getattr(feature, "compiler_flag", 0)
     return flags
-
-
-def compile_mistake(node: ast.stmt, tree: ast.Module, text: Text) -> Diagnostic | None:
-    """A mistake of a statement that Python finds only when it compiles."""
-    try:
-        compile(ast.Module([node], []), text.name, "exec", future_flags(tree), dont_inherit=True)
-    except (SyntaxError, RecursionError, MemoryError, ValueError) as error:
-        return compiling_mistake(error, node, text)
-    return None

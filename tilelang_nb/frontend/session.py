@@ -22,6 +22,7 @@ from ..source.diagnostic import Diagnostic, Note, Poisoned, Refusal
 from ..source.providers import provided
 from ..source.text import Span, Text
 from .build import build_kernel
+from .compile_mistakes import compile_mistakes, is_kernel_text
 from .definitions import SESSION, Definition, Definitions, definition_of, register_code, session_of
 from .imports import CellBuiltins, Imports, kept_builtins
 from .large_integers import bounded, compiled, host_names
@@ -30,7 +31,7 @@ from .locate import MARK, exception_text, frames, instruction_place, internal_er
 from .macros import Macro, parameters, references_of
 from .names import Outer, bound_names, undefined
 from .places import narrowed
-from .reading import compiling_mistake, future_flags, read
+from .reading import future_flags, read
 
 KernelFactory = Callable[[str, Any, tuple[Diagnostic, ...]], Any]
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
@@ -58,6 +59,7 @@ class Session:
         self._found: dict[Any, Diagnostic] = {}
         self._running = False
         self._namespace: dict[str, Any] = {}
+        self._flags = 0
         self._may_grow = "**" in text.source or "<<" in text.source
         self._builtins: dict[str, Any] = {}
 
@@ -97,7 +99,8 @@ class Session:
         if tree is None:
             return self.diagnostics
         self.definitions = Definitions(self.text, tree)
-        compiler = compiler or _compiler(tree)
+        self._flags = future_flags(tree)
+        compiler = compiler or _compiler(self._flags)
         self._builtins = {**vars(builtins), **host_names(self.limits.bits), SESSION: self}
         self._builtins["__import__"] = Imports({**self.modules, "builtins": CellBuiltins(self._builtins)})
         before = namespace.get("__builtins__", _ABSENT)
@@ -133,6 +136,8 @@ class Session:
     ) -> None:
         if self.failed and not isinstance(node, DEFINITIONS):
             self.skipped.update(bound_names(node))
+            for diagnostic in compile_mistakes(node, self._flags, self.text).diagnostics:
+                self.report(diagnostic)
             return
         shown = last and isinstance(node, ast.Expr)
         try:
@@ -174,19 +179,30 @@ class Session:
         return later if found else None
 
     def _compile(self, node: ast.stmt, shown: bool, compiler: Callable[..., Any]) -> Any:
-        """The code of a statement; None after a mistake that Python finds only when it compiles, which is reported."""
+        """The code of a statement; None after a mistake that Python finds only when it compiles, which is reported.
+
+        A kernel or macro with such mistakes is defined without them: the walk over its text finds its other mistakes.
+        """
         tree = ast.Expression(node.value) if shown else ast.Module([node], [])  # type: ignore[attr-defined]
         try:
-            if self._may_grow:
-                tree = bounded(tree)
-            code = compiler(tree, self.code_name, "eval" if shown else "exec")
-        except (SyntaxError, RecursionError, MemoryError, ValueError) as error:
-            self.report(compiling_mistake(error, node, self.text))
-        else:
-            register_code(code, self)
-            return code
-        self.skipped.update(bound_names(node))
-        return None
+            code = self._code(tree, shown, compiler)
+        except (SyntaxError, RecursionError, MemoryError, ValueError):
+            found = compile_mistakes(node, self._flags, self.text)
+            for diagnostic in found.diagnostics:
+                self.report(diagnostic)
+            definition = self.definitions.of(node) if found.rest is not None and is_kernel_text(node) else None
+            if definition is None:
+                self.skipped.update(bound_names(node))
+                return None
+            definition.mistakes, definition.refused = tuple(found.diagnostics), found.statements
+            code = self._code(ast.Module([found.rest], []), False, compiler)
+        register_code(code, self)
+        return code
+
+    def _code(self, tree: Any, shown: bool, compiler: Callable[..., Any]) -> Any:
+        if self._may_grow:
+            tree = bounded(tree)
+        return compiler(tree, self.code_name, "eval" if shown else "exec")
 
     def _report_exception(self, error: BaseException, node: ast.stmt) -> None:
         if isinstance(error, Poisoned) or (
@@ -206,8 +222,8 @@ class Session:
             other = getattr(error, "text", None)
             if other is not None and other != self.text:
                 carried = [_of_another_text(diagnostic, other) for diagnostic in carried]
-            for diagnostic in carried:
-                self.report(_at_line(diagnostic, span))
+            for diagnostic in (_at_line(diagnostic, span) for diagnostic in carried):
+                self._found.setdefault((diagnostic.key, diagnostic.message), diagnostic)  # they may share a place
             return
         self.exception = error
         if is_internal(error.__traceback__) and not isinstance(error, ModuleNotFoundError):
@@ -252,9 +268,7 @@ class Session:
 _ABSENT = object()
 
 
-def _compiler(tree: ast.Module) -> Callable[..., Any]:
-    flags = future_flags(tree)
-
+def _compiler(flags: int) -> Callable[..., Any]:
     def compile_host(tree: Any, name: str, mode: str) -> Any:
         return compile(tree, name, mode, flags, dont_inherit=True)
 
@@ -265,6 +279,8 @@ def _at_line(diagnostic: Diagnostic, span: Span) -> Diagnostic:
     """A diagnostic that an exception of host code carried: placed at the host line if it has no place of its own."""
     if diagnostic.span is None:
         return replace(diagnostic, span=span, said=None)
+    if span.covers(diagnostic.span):
+        return diagnostic
     return replace(diagnostic, notes=(*diagnostic.notes, Note(f"used in line {span.line}", span)))
 
 

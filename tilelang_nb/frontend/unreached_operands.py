@@ -72,6 +72,12 @@ _PARTS: dict[type[ast.AST], Callable[[Any], list[Operand]]] = {
     ast.Set: lambda node: _all(*node.elts),
     ast.Dict: lambda node: _all(*[part for pair in zip(node.keys, node.values) for part in pair]),
     ast.NamedExpr: lambda node: _all(node.value),
+    **dict.fromkeys(
+        (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp), lambda node: _all(node.generators[0].iter)
+    ),
+    ast.Await: lambda node: _all(node.value),
+    ast.Yield: lambda node: _all(node.value),
+    ast.YieldFrom: lambda node: _all(node.value),
 }
 
 
@@ -90,6 +96,19 @@ def behind(node: ast.AST, failed: Span, text: Text) -> list[ast.expr | Call]:
         several = isinstance(node, ast.Assign) and text.span(node) == failed
         return [operand for operand, _ in operands(node)] if several else []
     if isinstance(node, ast.Call) and not text.span(node.func).covers(failed):
+        found.append(Call(node))
+    return found
+
+
+def beside(node: ast.AST, failed: Span, text: Text) -> list[ast.expr | Call]:
+    """The operands of `node` around the one whose text is refused, and those inside of it."""
+    found: list[ast.expr | Call] = []
+    for operand, certain in operands(node):
+        if text.span(operand).covers(failed):
+            found += beside(operand, failed, text)
+        elif certain or text.span(node) == failed:
+            found.append(operand)
+    if isinstance(node, ast.Call) and not text.span(node.func).covers(failed) and text.span(node) != failed:
         found.append(Call(node))
     return found
 
@@ -168,4 +187,5 @@ class Search:
             place = first_poisoned(node, self.is_poisoned)
         if place is None:
             return []
-        return behind(node, self.text.span(place) if isinstance(place, ast.AST) else place, self.text)
+        around = beside if isinstance(mistake, Refusal) and mistake.unevaluated else behind
+        return around(node, self.text.span(place) if isinstance(place, ast.AST) else place, self.text)

@@ -116,6 +116,7 @@ class Refusal(Exception):
 
     place: the syntax node or span at fault where the raiser knows it; otherwise whoever evaluates the failing
     expression sets it.
+    unevaluated: nothing of the statement or expression was evaluated, since its text alone is refused.
     """
 
     def __init__(
@@ -124,9 +125,11 @@ class Refusal(Exception):
         place: ast.AST | Span | None = None,
         notes: tuple[Note, ...] | list[Note] = (),
         fixes: tuple[Fix, ...] | list[Fix] = (),
+        unevaluated: bool = False,
     ):
         super().__init__(message.fill(message.text))
         self.message, self.place, self.notes, self.fixes = message, place, tuple(notes), tuple(fixes)
+        self.unevaluated = unevaluated
 
     @property
     def code(self) -> str:

@@ -12,8 +12,9 @@ from collections.abc import Iterable
 from ...source.cures import with_fixes
 from ...source.diagnostic import Diagnostic
 from ...source.text import Text
+from ..compile_mistakes import compile_mistakes
 from ..names import bound_names
-from ..reading import compile_mistake, read
+from ..reading import future_flags, read
 from .kernels import Found, kernels, mistakes
 from .outside import PREBOUND, Names, Outside
 
@@ -37,12 +38,15 @@ class Checker:
         self.names.add_text(tree)
         found: dict[object, Diagnostic] = {}
         for node in tree.body:
-            mistake = compile_mistake(node, tree, text)
-            if mistake is not None:
-                found.setdefault(mistake.key, mistake)
+            wrong = compile_mistakes(node, future_flags(tree), text)
+            for diagnostic in wrong.diagnostics:
+                found.setdefault(diagnostic.key, diagnostic)
+            if wrong.rest is None:
                 continue
             for kernel in kernels([node], Outside((self.names,))):
-                for diagnostic in mistakes(kernel, text, [*before, *_names_before(tree, node, kernel)]):
+                for diagnostic in mistakes(
+                    kernel, text, [*before, *_names_before(tree, node, kernel)], wrong.statements
+                ):
                     found.setdefault(diagnostic.key, diagnostic)
         return tuple(sorted(with_fixes(list(found.values()), text), key=lambda diagnostic: diagnostic.order))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -75,15 +75,20 @@ def _kind(node: ast.FunctionDef, outside: Outside) -> Kind | None:
     return found
 
 
-def mistakes(found: Found, text: Text, names_before: list[str]) -> list[Diagnostic]:
-    """What is certainly wrong with a kernel or macro.  names_before: those of the module when it is built."""
+def mistakes(
+    found: Found, text: Text, names_before: list[str], refused: Mapping[ast.stmt, Diagnostic]
+) -> list[Diagnostic]:
+    """What is certainly wrong with a kernel or macro.
+
+    names_before: those of the module when it is built.  refused: statements that Python does not compile.
+    """
     node, outside = found.node, found.outside
     arguments = parameters(node)
     own = frozenset([*bound_names(*node.body), *(argument.arg for argument in arguments)])
     values = Values(outside, own, _bound_once(node), names_before)
     read = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)} - own
     values.free = {name: None for scope in outside.scopes[:-1] for name in scope.bound if name in read}
-    statements = Statements(values, text, found.kind == "macro", found.kind == "eager")
+    statements = Statements(values, text, found.kind == "macro", found.kind == "eager", refused)
     in_body = _annotations(node) if found.kind == "eager" else {}
     diagnostics = []
     for argument in arguments:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import ast
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from ...source import catalogue as say
 from ...source.diagnostic import Diagnostic, Message, Poisoned, Refusal
 from ...source.text import Text
 from .. import refusals
-from ..expressions import REFUSED, compile_expression
+from ..expressions import compile_expression, refused_syntax
 from ..names import bound_names
 from ..places import header_span
 from ..unreached_operands import Search, walruses
@@ -51,9 +51,15 @@ class Loop:
 
 
 class Statements:
-    """One pass over a body.  is_macro, may_return: what `return` may do."""
+    """One pass over a body.
 
-    def __init__(self, values: Values, text: Text, is_macro: bool, may_return: bool):
+    is_macro, may_return: what `return` may do.  refused: statements that Python does not compile, with why.
+    """
+
+    def __init__(
+        self, values: Values, text: Text, is_macro: bool, may_return: bool, refused: Mapping[ast.stmt, Diagnostic] = {}
+    ):
+        self.refused = refused
         self.values, self.text, self.is_macro, self.may_return = values, text, is_macro, may_return
         self.found: dict[object, Diagnostic] = {}
         self.loops: list[Loop] = []
@@ -83,15 +89,18 @@ class Statements:
         outside, loops, depth = self.reached, len(self.loops), self.depth
         self.reached = set()
         try:
+            mistake = self.refused.get(node)
+            if mistake is not None and mistake.said is not None:
+                raise Refusal(mistake.said, mistake.span, unevaluated=True)
             refused = refusals.STATEMENTS.get(type(node).__name__)
             if refused is not None:
                 raise Refusal(refused(node), node)
             handler: Callable[[ast.stmt], Left | None] | None = getattr(self, f"_{type(node).__name__}", None)
             return (handler(node) if handler is not None else None) or Left.NOTHING
-        except (Refusal, Poisoned) as mistake:
-            if isinstance(mistake, Refusal):
-                self.report(mistake, node)
-            self._operands(node, mistake)
+        except (Refusal, Poisoned) as failure:
+            if isinstance(failure, Refusal):
+                self.report(failure, node)
+            self._operands(node, failure)
         except RecursionError:  # a text nested so deep is left to the build
             pass
         finally:
@@ -157,7 +166,7 @@ class Statements:
 
     def evaluate(self, node: ast.expr) -> Known:
         """An expression: what cannot be compiled is refused before anything of it is evaluated."""
-        if any(type(part).__name__ in REFUSED for part in ast.walk(node)):
+        if any(refused_syntax(part) is not None for part in ast.walk(node)):
             compile_expression(node)
         return self.values.value(node)
 
