@@ -53,6 +53,12 @@ def test_operands_in_registers(a_memory, b_memory, dtype, ta, tb):
     check(result, expected, {"int8": 0, "tfloat32": 4e-3}.get(dtype, 2e-6))
 
 
+def test_an_operand_of_one_register():
+    kernel, result, expected = product(16, 8, 4, dtype="tfloat32", b_memory="fragment", threads=32)
+    assert "T.ptx.mma" in thread_text(kernel)
+    check(result, expected, 4e-3)
+
+
 @pytest.mark.parametrize("policy", ["Square", "FullRow", "FullCol"])
 @pytest.mark.parametrize("warps", range(1, 17))
 def test_any_number_of_warps_under_any_policy(warps, policy):

@@ -33,11 +33,12 @@ from ..context import FRAGMENT, Inference, LaunchContext
 from ..index_arithmetic import fold
 from ..ops.all_reduce import unrolled
 from ..ops.elementwise import at
-from ..rewrite import dtype_of, scope, sequence
+from ..rewrite import dtype_of, loop, scope, sequence
 from .accumulators import Accumulators
 from .engine import extents
 from .packing import packed
 
+STEPS = "tl.steps"  # the loop along the depth: loads of operands, then one statement that multiplies them
 BYTES = {"uint8": 1, "int8": 1, "float16": 2, "bfloat16": 2, "float32": 4, "float64": 8}
 
 
@@ -157,6 +158,8 @@ def lower(call: TileCall, launch: LaunchContext, instruction: Instruction) -> ti
         )
 
     body = unrolled("k", depth // instruction.depth, step)
+    if isinstance(body, tir.For) and depth > instruction.depth:
+        body = loop(body, annotations={STEPS: 1})
     allocations = [tir.AllocBuffer(buffer) for buffer in (left, right)]
     return sequence([*allocations, *total.before(), body, *total.after()], call.span)
 
@@ -270,8 +273,10 @@ class _Loads:
         def element(line: Any, along: Any) -> Any:
             # The digits on the thread are those of the executing one: the register depends on the others alone.
             index = [tir.const(0, "int32")] * (len(layout.shape) - 2) + self._ordered(line, along)
-            register = fold(layout.forward(index)[1], self.launch.analyzer)
-            return tir.BufferLoad(side.registers, [register])
+            register = layout.forward(index)[1]
+            if isinstance(register, int):  # the only register
+                return tir.BufferLoad(side.registers, [register])
+            return tir.BufferLoad(side.registers, [fold(register, self.launch.analyzer)])
 
         def value(t: Any, group: int, step: int) -> Any:
             line = t * side.height + group * 8
