@@ -5,6 +5,7 @@ import { readFileSync, readdirSync, writeFileSync, mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import * as esbuild from "esbuild";
+import ts from "typescript";
 
 const here = dirname(fileURLToPath(import.meta.url));
 const target = join(here, "../tilelang_nb/notebook/static/widget.js");
@@ -25,13 +26,60 @@ export function digest() {
   return hash.digest("hex");
 }
 
+/**
+ * Private members of classes, as far as no other property has their name: those that esbuild may rename. Whatever is not reached
+ * through `this`, be it of the page, of a report or of a string, counts as another property.
+ */
+function renamed() {
+  const own = new Set();
+  const others = new Set();
+  const visit = (node) => {
+    if ((node.modifiers ?? []).some((modifier) => modifier.kind === ts.SyntaxKind.PrivateKeyword)) own.add(node.name.text);
+    else if (ts.isPropertyAccessExpression(node)) {
+      if (node.expression.kind !== ts.SyntaxKind.ThisKeyword) others.add(node.name.text);
+    } else if (ts.isStringLiteralLike(node)) others.add(node.text);
+    else if (ts.isBindingElement(node)) others.add((node.propertyName ?? node.name).text);
+    else if (ts.isShorthandPropertyAssignment(node) || ts.isPropertyAssignment(node) || ts.isTypeElement(node) || ts.isClassElement(node)) others.add(node.name?.text);
+    ts.forEachChild(node, visit);
+  };
+  for (const path of sources()) if (path.endsWith(".ts")) visit(ts.createSourceFile(path, readFileSync(join(here, path), "utf8"), ts.ScriptTarget.ES2022, true));
+  return new RegExp(`^(${[...own].filter((name) => !others.has(name)).join("|")})$`);
+}
+
+/** A text in which pieces that recur stand as one sign each, and the pieces: `unfolded` in view.ts puts them back, last one first. */
+export function folded(text) {
+  const pieces = [];
+  const signs = Array.from({ length: 94 }, (_, i) => String.fromCharCode(33 + i)).filter((sign) => !text.includes(sign) && !"\\\"`$'".includes(sign));
+  for (const sign of signs) {
+    let [best, most] = ["", 8]; // bytes that a piece must save
+    for (const length of [2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 17, 20, 24, 30, 40]) {
+      const seen = new Map();
+      for (let at = 0; at + length <= text.length; at++) {
+        const piece = text.slice(at, at + length);
+        const known = seen.get(piece);
+        if (!known) seen.set(piece, { count: 1, end: at + length });
+        else if (at >= known.end) {
+          known.count++;
+          known.end = at + length;
+          const saved = known.count * (length - 1) - length - 2;
+          if (saved > most) [best, most] = [piece, saved];
+        }
+      }
+    }
+    if (!best) break;
+    text = text.replaceAll(best, sign);
+    pieces.push(sign + best);
+  }
+  return { text, pieces };
+}
+
 const asText = {
   name: "text",
   setup(build) {
     build.onResolve({ filter: /\.css\?text$/ }, (a) => ({ path: join(a.resolveDir, a.path.replace("?text", "")), namespace: "style" }));
     build.onLoad({ filter: /.*/, namespace: "style" }, async (a) => {
       const css = await esbuild.transform(readFileSync(a.path, "utf8"), { loader: "css", minify: true, target: ["chrome120", "firefox120", "safari17.2"] });
-      return { contents: css.code.trim(), loader: "text" };
+      return { contents: JSON.stringify(folded(css.code.trim().replace(/(--[\w-]+): /g, "$1:"))), loader: "json" };
     });
     build.onResolve({ filter: /\?worker$/ }, (a) => ({ path: join(a.resolveDir, a.path.replace("?worker", ".ts")), namespace: "worker" }));
     build.onLoad({ filter: /.*/, namespace: "worker" }, async (a) => {
@@ -43,7 +91,7 @@ const asText = {
 
 /** The text of the bundle. */
 export async function bundle() {
-  const made = await esbuild.build({ ...common, entryPoints: ["src/widget.ts"], format: "esm", plugins: [asText] });
+  const made = await esbuild.build({ ...common, entryPoints: ["src/widget.ts"], format: "esm", plugins: [asText], mangleProps: renamed() });
   return `// tilelang_nb view; made from js/ by \`npm run build\`; sources ${digest()}\n${made.outputFiles[0].text}`;
 }
 

@@ -6,12 +6,12 @@ const asText = {
   name: "text",
   enforce: "pre",
   resolveId(id, from) {
-    if (id.endsWith(".css?text")) return "\0style:" + new URL(id.replace("?text", ""), "file://" + from).pathname;
+    if (id.endsWith(".css?text")) return "\0style:" + new URL(id.replace(".css?text", ""), "file://" + from).pathname;
     if (id.endsWith("?worker")) return "\0worker";
   },
   load(id) {
     if (id === "\0worker") return 'export default ""';
-    if (id.startsWith("\0style:")) return `export default ${JSON.stringify(readFileSync(id.slice(7), "utf8"))}`;
+    if (id.startsWith("\0style:")) return `export default ${JSON.stringify({ text: readFileSync(id.slice(7) + ".css", "utf8"), pieces: [] })}`;
   },
 };
 export default defineConfig({ plugins: [asText], test: { environment: "happy-dom", include: ["test/**/*.test.ts"], testTimeout: 120_000 } });

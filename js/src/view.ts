@@ -4,15 +4,18 @@
 import { h } from "./dom";
 import { faultNote } from "./fault";
 import { Inspector, type Options } from "./inspector";
-import css from "./style.css?text";
+import sheet, { type Folded } from "./style.css?text";
 import { opened } from "./trace";
 
 const STYLE = "tilelang-nb-style";
 
 function styled(): void {
   if (document.getElementById(STYLE)) return;
-  document.head.append(Object.assign(document.createElement("style"), { id: STYLE, textContent: css }));
+  document.head.append(Object.assign(document.createElement("style"), { id: STYLE, textContent: unfolded(sheet) }));
 }
+
+/** The text of the style sheet, in which the build folds what recurs. */
+export const unfolded = ({ text, pieces }: Folded): string => pieces.reduceRight((whole, piece) => whole.replaceAll(piece[0], () => piece.slice(1)), text);
 
 export interface Mounted {
   update(trace: unknown): void;

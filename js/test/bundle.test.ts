@@ -2,7 +2,8 @@
 import { expect, test } from "vitest";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { bundle } from "../build.mjs";
+import { bundle, folded } from "../build.mjs";
+import { unfolded } from "../src/view";
 
 const committed = readFileSync(join(import.meta.dirname, "../../tilelang_nb/notebook/static/widget.js"), "utf8");
 
@@ -15,4 +16,10 @@ test("it has at most 120 kB", () => {
 test("it can stand inside a script element, and asks nothing of the network", () => {
   expect(committed).not.toMatch(/<\/script|<!--/i);
   expect(committed).not.toMatch(/https?:\/\//);
+});
+test("a style sheet that was folded is what it was", () => {
+  const css = readFileSync(join(import.meta.dirname, "../src/style.css"), "utf8").replace(/\s+/g, " ");
+  const made = folded(css);
+  expect(unfolded(made)).toBe(css);
+  expect(made.text.length + made.pieces.join("").length).toBeLessThan(css.length * 0.75);
 });
