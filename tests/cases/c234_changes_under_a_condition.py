@@ -19,9 +19,9 @@ class Settings:
 def k(out: T.Tensor((16,), "float32")):
     with T.Kernel(1, threads=32):
         t = T.get_thread_binding()
-        items, more = [1, 2, 3], []
+        items = [1, 2, 3]
         a = items.pop() if t > 2 else 7
-        if t > 3 and more.append(1) is None:
+        if t > 3 and items.append(1) is None:
             out[3] = 1.0
         b = note(1) if t > 2 else 7
         for i in range(3):

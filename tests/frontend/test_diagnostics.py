@@ -165,6 +165,41 @@ out[0] = x
     assert run_cell(kernel(body)).errors == [("TL002", 9)]
 
 
+CONTAINERS = """
+t = [1.0, 2.0]
+d = {}
+t[n] = 3.0  #: TL116
+out[0] = t[n]  #: TL116
+t.append(nope)  #: TL002
+if n > 3:
+    t += [3.0]  #: TL133
+    t.append(4.0)  #: TL133
+for i in range(n):
+    d["x"] = i  #: TL133
+out[1] = d["x"]
+out[2] = d[n]  #: TL116
+if t[n] > 0:  #: TL116
+    out[3] = nope2 + t[m]  #: TL002 TL116
+out[4] = t[:n][0]  #: TL116
+out[5] = t[7] + len(d["x"])
+assert len(t) == 4
+for v in t:
+    out[v] = d[v]
+u = t
+out[7] = u[9]
+t = [1, 2]
+out[6] = t[1] + t[n]  #: TL116
+out[7] = t[5]  #: TL144
+"""
+
+
+def test_containers_that_a_refused_statement_would_have_changed_are_checked_for_all_but_their_contents() -> None:
+    text = kernel(CONTAINERS)
+    lines = enumerate(text.splitlines(), 1)
+    wanted = [(code, number) for number, line in lines for code in line.partition("#: ")[2].split()]
+    assert sorted(run_cell(text).errors) == sorted(wanted)
+
+
 @pytest.mark.parametrize(
     ("name", "near"), [("a_sharde", "a_shared"), ("lenn", "len"), ("nn", "n"), ("ouut", "out"), ("WIDHT", "WIDTH")]
 )

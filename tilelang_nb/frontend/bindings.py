@@ -60,6 +60,7 @@ class Bindings:
     errors: bool
     statement: ast.AST
     binders: dict[ast.AST, ast.AST]
+    doubtful: dict[tuple[Frame, str], Plain]  # containers that a refused statement would have changed
 
     # -- what only eager kernels do ---------------------------------------------------------------------------------
     walks_launches = True  # the bodies of launches are walked
@@ -335,9 +336,14 @@ class Bindings:
     def poison(self, node: ast.AST) -> None:
         """Names that a refused statement would have bound give no second message, nor what containers lack by it."""
         held = self.frame.names
-        changed = [name for name in changed_names(node) if issubclass(type(dict.get(held, name)), CONTAINERS)]
-        for name in (*bound_names(node), *changed):
+        changed = {n: self.doubtful.get((self.frame, n)) or self.frame.binding(n) for n in changed_names(node)}
+        bound = bound_names(node)
+        for name in (*bound, *(name for name in changed if issubclass(type(dict.get(held, name)), CONTAINERS))):
             key = (self.frame, name)
+            self.doubtful.pop(key, None)
+            binding = changed.get(name)
+            if isinstance(binding, Plain) and issubclass(type(binding.value), CONTAINERS):
+                self.doubtful[key] = binding
             if key not in self.scope.saved:
                 self.scope.saved[key] = self.frame.binding(name)
             self.frame.set(name, POISON)

@@ -112,6 +112,9 @@ def merge_loop(walker: Any, scope: Scope, targets: set[str], bound: Mapping[Any,
 
     bound: (frame, name) -> binding by the condition of a `while`, which runs at least once.
     """
+    for key, final in scope.final.items():
+        if final is POISON and key not in scope.rebound:  # a refused statement of the body would have bound it
+            merge(walker, key, POISON)
     for key, node in list(scope.rebound.items()):
         frame, name = key
         if frame is not walker.frame:

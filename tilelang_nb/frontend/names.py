@@ -285,9 +285,11 @@ def bound_names(*nodes: ast.AST) -> tuple[str, ...]:
 
 
 def changed_names(node: ast.AST) -> Iterator[str]:
-    """Names whose objects a statement may change in place: `x[0] = y`, `x.append(y)`."""
+    """Names whose objects a statement may change in place: `x[0] = y`, `x.append(y)`, `x += y`."""
     for part in ast.walk(node):
-        if isinstance(part, ast.Subscript) and not isinstance(part.ctx, ast.Load):
+        if isinstance(part, ast.AugAssign) and isinstance(part.target, ast.Name):
+            owner: ast.AST = part.target
+        elif isinstance(part, ast.Subscript) and not isinstance(part.ctx, ast.Load):
             owner = part.value
         elif isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute):
             owner = part.func.value

@@ -13,8 +13,10 @@ from .control import Leave, ReturnValue
 from .expressions import too_deep
 from .launches import with_statement
 from .loops import for_statement, leave, while_statement
+from .names import POISON
 from .refusals import STATEMENTS as REFUSALS
 from .unreached import search, suites
+from .unreached_operands import operands
 
 HANDLERS: dict[type[ast.stmt], Callable[[Any, Any], None]] = {
     ast.Assign: assign,
@@ -33,6 +35,7 @@ HANDLERS: dict[type[ast.stmt], Callable[[Any, Any], None]] = {
     ast.While: while_statement,
     ast.With: with_statement,
 }
+OF_CONTAINERS = frozenset(("TL116", "TL133"))  # mistakes that are the same whatever a container holds
 
 
 def walk_statement(walker: Any, node: ast.stmt) -> None:
@@ -64,11 +67,13 @@ def walk_statement(walker: Any, node: ast.stmt) -> None:
         recover(walker, depth, scope, turn)
         walker.complete = False
         walker.search_operands(node, poisoned)
+        search_doubtful(walker, node, (depth, scope, turn))
     except Refusal as refusal:
         recover(walker, depth, scope, turn)
         walker.report(refusal, node)
         walker.complete = False
         walker.search_operands(node, refusal)
+        search_doubtful(walker, node, (depth, scope, turn))
     except (ReturnValue, Leave, KeyboardInterrupt):
         raise
     except RecursionError:
@@ -83,6 +88,42 @@ def walk_statement(walker: Any, node: ast.stmt) -> None:
     walker.poison(node)
     if walker.loops and any(isinstance(part, (ast.Break, ast.Return)) for part in ast.walk(node)):
         walker.loops[-1].perhaps_left = True
+
+
+def search_doubtful(walker: Any, node: ast.stmt, state: tuple[int, Any, Any]) -> None:
+    """What is wrong with the use of containers that an earlier refused statement would have changed.
+
+    Only what does not depend on their contents is said.
+    """
+    frame = walker.frame
+    own = [part for operand, _ in operands(node) for part in ast.walk(operand) if isinstance(part, ast.Name)]
+    known = {part.id: walker.doubtful.get((frame, part.id)) for part in own if frame.states.get(part.id) is POISON}
+    if walker.said_only or not any(known.values()):
+        return
+    walker.said_only = OF_CONTAINERS
+    for name, binding in known.items():
+        if binding is not None:
+            frame.set(name, binding)
+    try:
+        if suites(node):
+            for operand, certain in operands(node):
+                if certain:
+                    walker.evaluate(operand)
+        else:
+            HANDLERS[type(node)](walker, node)
+    except (Refusal, Poisoned) as mistake:
+        if isinstance(mistake, Refusal):
+            walker.report(mistake, node)
+        walker.search_operands(node, mistake)
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # what is in the container is not known
+        pass
+    finally:
+        recover(walker, *state)
+        walker.said_only = frozenset()
+        for name in known:
+            frame.set(name, POISON)
 
 
 def recover(walker: Any, depth: int, scope: Any, turn: Any) -> None:

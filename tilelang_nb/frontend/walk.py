@@ -66,6 +66,8 @@ class Walker(Bindings):
         self.unsure = 0  # above 0 in the body of a refused statement
         self.binders: dict[ast.AST, ast.AST] = {}  # node that binds a name -> its statement
         self.first_binders: dict[ast.AST, ast.AST] = {}  # statement -> node that TL133 was said at
+        self.doubtful = {}
+        self.said_only: frozenset[str] = frozenset()  # where not empty, the codes that may be said
         self.host_conditions: list[Any] = []
         self.may_return = False  # eager kernels return tensors
         self.returned: Any = None
@@ -145,6 +147,8 @@ class Walker(Bindings):
     def report(self, refusal: Refusal, node: ast.AST) -> None:
         """Add a diagnostic, with the chain of macro calls; what was said at this place is not said again."""
         if self.unsure and refusal.code in UNCERTAIN or self.is_repeated(refusal):
+            return
+        if self.said_only and refusal.code not in self.said_only:
             return
         text, home = self.frame.text, self.definition.text
         where = refusal.place or node
