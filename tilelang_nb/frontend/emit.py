@@ -60,6 +60,7 @@ class Builder:
         self.guard = 0
         self.hint: str | None = None
         self.launch: Launch | None = None
+        self.reducer: Any = None  # how `T.tvm_thread_allreduce` combines here
         self.layouts: dict[str, Any] = {}
         self.ranges = Ranges()
         self.lost: list[Message] = []  # refusals of operations in other threads

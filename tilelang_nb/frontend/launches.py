@@ -11,6 +11,7 @@ from tvm.ir import Range, StringImm
 
 from ..language.launch import ClusterKernel, Kernel, ws
 from ..language.promotion import as_type, constant
+from ..language.thread_reductions import ReduceScope
 from ..language.values import Value
 from ..source import catalogue as say
 from ..source.diagnostic import Poisoned, Refusal
@@ -25,7 +26,7 @@ AXES = "xyz"
 
 
 def with_statement(walker: Any, node: ast.With) -> None:
-    """`with T.Kernel(...)` opens a launch, `with T.ws(...)` chooses warp groups; TL104 for others."""
+    """`with T.Kernel(...)` opens a launch, `T.ws` chooses warp groups, `T.attr` names a reducer; TL104 for others."""
     if len(node.items) != 1:
         raise several_items(node)
     item = node.items[0]
@@ -49,6 +50,8 @@ def with_statement(walker: Any, node: ast.With) -> None:
         launch(walker, node, manager, item.optional_vars)
     elif isinstance(manager, ws):
         warp_groups(walker, node, manager, item.optional_vars)
+    elif isinstance(manager, ReduceScope):
+        reduce_scope(walker, node, manager, item.optional_vars)
     else:
         raise context_of_python(call, item.optional_vars)
 
@@ -176,3 +179,15 @@ def warp_groups(walker: Any, node: ast.With, spec: ws, target: ast.expr | None) 
     builder.append_at(tir.AttrStmt(constant(0, "int32"), "tl.warp_groups", groups, body, span), span)
     outside = Scope("if", node, walker.scope)
     merge_branches(walker, [scope, outside], node, "`with T.ws`")
+
+
+def reduce_scope(walker: Any, node: ast.With, spec: ReduceScope, target: ast.expr | None) -> None:
+    """The statements combine values of threads by this reducer; names live on after it, as in Python."""
+    if target is not None:
+        raise Refusal(say.UnsupportedWith(what="`T.attr` with `as`", remedy="leave `as` out"), target)
+    builder = walker.builder
+    before, builder.reducer = builder.reducer, spec.reducer
+    try:
+        walker.suite(node.body)
+    finally:
+        builder.reducer = before

@@ -36,6 +36,7 @@ _PUBLIC = {
     "matmul": "gemm wgmma_gemm GemmWarpPolicy",
     "reductions": """reduce reduce_sum reduce_max reduce_min reduce_abssum reduce_absmax reduce_bitand reduce_bitor
         reduce_bitxor cumsum cummax any_of all_of""",
+    "thread_reductions": "attr comm_reducer tvm_thread_allreduce",
     "reducers": "reducer_init reducer_update finalize_reducer",
     "atomics": """atomic_add atomic_max atomic_min atomic_or atomic_addx2 atomic_addx4 atomic_load atomic_store""",
     "conversion": "cast Cast reinterpret reshape view",

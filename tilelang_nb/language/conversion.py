@@ -25,6 +25,7 @@ from .operands import (
 from .promotion import in_ir, is_float, strong, weak
 from .selection import clamp, if_then_else
 from .tensors import sizes_of
+from .thread_reductions import NullPointer
 from .values import Buffer, Value, builder, derived
 
 
@@ -55,15 +56,18 @@ def Cast(dtype: Any, value: Any, annotations: Any = None, span: Any = None) -> V
 
 
 @checked_call
-def reinterpret(value: Any, dtype: Any, span: Any = None) -> Value:
+def reinterpret(value: Any, dtype: Any, span: Any = None) -> Any:
     """The bits of `value` as a value of `dtype`, which has the same width.
 
     value: a device value; a Python number counts as float32 or int32.
-    Errors: TL205 (another width, bool), TL004 (no number).  Source: TVM's `reinterpret`, CUDA's `__float_as_int` and
-    its like.
+    dtype: "handle" gives the null pointer of 0, which `T.attr` takes.
+    Errors: TL205 (another width, bool), TL004 (no number), TL302 (a pointer other than 0).
+    Source: TVM's `reinterpret`, CUDA's `__float_as_int` and its like.
     """
     if isinstance(value, str) and not isinstance(dtype, str):
         value, dtype = dtype, value  # the older order of arguments
+    if isinstance(dtype, str) and dtype == "handle":
+        return _null_pointer(value)
     found = scalar(value, "T.reinterpret", "its operand")
     target = computable(dtype)
     if not isinstance(found, Value):
@@ -79,6 +83,13 @@ def reinterpret(value: Any, dtype: Any, span: Any = None) -> Value:
     if in_ir(source) == in_ir(target):
         return derived(found.use(), str(target), found)
     return derived(tir.reinterpret(in_ir(target), found.use()), str(target), found)
+
+
+def _null_pointer(value: Any) -> Any:
+    found = value.use() if isinstance(value, Value) else value
+    if (int(found.value) if isinstance(found, tir.IntImm) else found) != 0:
+        unavailable("a pointer made of a number", "pass the buffer or a region of it")
+    return NullPointer()
 
 
 def _viewed(source: Buffer, shape: tuple[Any, ...], dtype: Dtype) -> Buffer:

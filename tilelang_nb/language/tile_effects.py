@@ -23,6 +23,7 @@ WRITTEN: dict[str, tuple[str, ...]] = {
     "cumulate": ("target",),
     "reducer": ("buffer",),
     "finalize_reducer": ("buffer", "target"),
+    "thread_reduce": ("target",),
     "atomic_region": ("target",),
     "atomic_element": ("target",),
     "atomic_store": ("target",),

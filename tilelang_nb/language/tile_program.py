@@ -43,6 +43,9 @@ SIGNATURES: dict[str, tuple[str, ...]] = {
     "reduce": ("operation", "source", "target", "dim", "clear", "nan_propagate"),
     # operation: sum max
     "cumulate": ("operation", "source", "target", "dim", "reverse"),
+    # `value` of the threads that differ in `digits` only ("32:1,4:32": extents and strides in the thread index),
+    # combined into each thread's `target`, one element of local memory
+    "thread_reduce": ("operation", "value", "target", "digits?"),
     # per-thread partial results over all threads, combined by finalize_reducer; operation: sum max min
     "reducer": ("buffer", "operation", "replication"),
     "finalize_reducer": ("buffer", "target?"),
@@ -84,6 +87,7 @@ _WRITTEN = {
     "barrier_expect_tx": "mbarrier_expect_tx",
     "commit_group": "ptx_commit_group",
     "wait_group": "ptx_wait_group",
+    "thread_reduce": "tvm_thread_allreduce",
 }
 
 

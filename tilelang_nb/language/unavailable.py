@@ -72,9 +72,9 @@ GROUPS: tuple[tuple[str, str, str], ...] = (
     (
         _SCRIPT,
         "write Python's own statements: `if`, `for`, `while`, `x = ...`",
-        "If Then Else While let bind attr sblock sblock_attr sblock_alloc_buffer reads writes func_attr "
-        "buffer_store launch_thread env_thread type_annotation Ramp Broadcast Shuffle comm_reducer "
-        "tvm_thread_allreduce Var PrimExpr target thread_return loop_break region decl_buffer",
+        "If Then Else While let bind sblock sblock_attr sblock_alloc_buffer reads writes func_attr "
+        "buffer_store launch_thread env_thread type_annotation Ramp Broadcast Shuffle "
+        "Var PrimExpr target thread_return loop_break region decl_buffer",
     ),
     (_SCRIPT, "declare the parameter as `A: T.Tensor(shape, dtype)`", "match_buffer"),
     (_RAW, "use `T.sync_threads()`", "tvm_storage_sync sync_global"),

@@ -24,7 +24,10 @@ from .views import root, views
 
 WATCHED = ("local.fragment", "shared.dyn", "local", "local.var")
 # Operands that are only written, never read, by an operation that also has other operands.
-_ONLY_WRITTEN = {"copy", "async_copy", "fill", "transpose", "cumulate", "reducer", "finalize_reducer", "atomic_store"}
+_ONLY_WRITTEN = {
+    *("copy", "async_copy", "fill", "transpose", "cumulate", "reducer", "finalize_reducer", "atomic_store"),
+    "thread_reduce",
+}
 
 
 def warn_uninitialised_reads(body: Any, launch: LaunchContext) -> None:

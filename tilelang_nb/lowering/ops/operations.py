@@ -15,12 +15,14 @@ from . import (
     reduce,
     reducer,
     synchronisation,
+    thread_reduce,
 )
 
 OPERATIONS: dict[str, OperationLowering] = {
     "gemm": gemm,
     "reduce": reduce,
     "cumulate": cumulate,
+    "thread_reduce": thread_reduce,
     "reducer": reducer,
     "finalize_reducer": reducer,
     "fill": reducer,  # of a reducer; any other is a loop by now
