@@ -199,6 +199,8 @@ class _Loads:
             return False
         known = self.launch.analyzer.modular_set(side.region.begin[-1])
         each = 16 // size
+        if self.launch.run(side.region.buffer, each) < each:
+            return False
         return int(known.coeff) % each == 0 and int(known.base) % each == 0
 
     def _by_ldmatrix(self) -> tir.Stmt:
