@@ -47,6 +47,6 @@ def test_cells_give_text_results_and_reports() -> None:
     assert "<details" not in run.stdout
     assert "error[TL101]: chained assignment\n --> In[4]:5:9\n" in run.stdout
     assert "error[TL301]" in run.stdout
-    assert "called at In[5]:1: scale(A)" in run.stdout
+    assert "--> In[5]:1:1\n1 | scale(A)" in run.stdout
     assert "Traceback" not in run.stdout
     assert "\x1b[" not in run.stdout

@@ -10,6 +10,7 @@ writes them; arrays in device memory must have that form.
 from __future__ import annotations
 
 import difflib
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,11 +19,11 @@ import ml_dtypes
 import numpy as np
 
 from ..source import catalogue as say
-from ..source.diagnostic import Note, Refusal
 from ..source.wording import with_article
 from .device_arrays import DeviceArray
 from .host_arrays import PLACEHOLDER, NoHostArray, host_array, host_dtype
 from .memory import overlaps_itself, same_elements, share_memory
+from .misfits import Collection, mismatch
 from .scalars import scalar
 from .symbols import Symbols
 
@@ -57,37 +58,44 @@ def bind(
     outputs: tuple[int, ...] = (),
     read: Callable[[Any], Any] = host_array,
 ) -> Binding:
-    """Bind a call.  Refusal(TL301) names the parameter, what it takes and what was given.
+    """Bind a call.  Misfits (TL301) name every parameter that gets nothing or what does not fit, what it takes and what
+    was given.
 
     written: names of the parameters that the kernel writes.  outputs: positions of parameters that the caller does
     not pass.  read: makes an array of an argument, of NumPy or a `DeviceArray`; NoHostArray where it is none.
     """
     taken = [parameter for index, parameter in enumerate(parameters) if index not in outputs]
-    given = _assign(taken, written, args, kwargs, [parameters[index].name for index in outputs])
+    names = [parameter.name for parameter in taken]
+    mistakes = Collection()
+    given = assign(taken, written, args, kwargs, mistakes, [parameters[index].name for index in outputs])
     symbols = Symbols()
     arrays: dict[str, Any] = {}
     values: dict[str, Any] = {}
-    mistakes: list[Refusal] = []
     for parameter in taken:
-        try:
+        if parameter.name not in given:
+            continue
+        with mistakes.collecting():
             if parameter.kind == "scalar":
                 values[parameter.name] = _read(parameter, scalar, given[parameter.name], parameter.dtype)
             else:
-                array = _read(parameter, read, given[parameter.name])
-                _check_type(parameter, array, parameter.name in written)
-                arrays[parameter.name] = array
-        except Refusal as mistake:
-            mistakes.append(mistake)
-    if mistakes:
-        raise _together(mistakes)
-    tensors = [parameter for parameter in taken if parameter.kind != "scalar"]
-    _bind_symbols(tensors, arrays, symbols)
+                arrays[parameter.name] = _read(parameter, read, given[parameter.name])
+    tensors = [parameter for parameter in taken if parameter.name in arrays]
+    shapes = _check_shapes(tensors, arrays, symbols, mistakes)
     for parameter in tensors:
-        _check_shape(parameter, arrays[parameter.name], symbols)
-        _check_strides(parameter, arrays[parameter.name], symbols)
-        if parameter.name in written:
-            _check_writable(parameter, arrays[parameter.name])
-    copied = _place(tensors, arrays, written, symbols, values)
+        name, array = parameter.name, arrays[parameter.name]
+        with mistakes.collecting():
+            _check_type(parameter, array, shapes.get(name, array.shape), name in written)
+        if name in mistakes:
+            continue
+        with mistakes.collecting():
+            _check_strides(parameter, array, symbols)
+            if name in written:
+                _check_writable(parameter, array)
+            if isinstance(array, DeviceArray):
+                _check_order(parameter, array)
+    mistakes.raise_if_any(names)
+    copied = _place(tensors, arrays, written, symbols, values, mistakes)
+    mistakes.raise_if_any(names)
     made = {parameters[index].name: _output(parameters[index], symbols) for index in outputs}
     return Binding({p.name: values[p.name] for p in parameters if p.name in values}, copied, made, symbols)
 
@@ -102,95 +110,105 @@ def uninitialised(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     return array
 
 
-def _together(mistakes: list[Refusal]) -> Refusal:
-    """The first mistake, with the others as its notes."""
-    first, *others = mistakes
-    notes = [Note(f"{m.fill(m.text)}; {m.fill(m.advice)}") for m in (mistake.message for mistake in others)]
-    return Refusal(first.message, first.place, (*first.notes, *notes)) if notes else first
-
-
-def _mismatch(argument: str, expected: str, given: str, remedy: str) -> Refusal:
-    return Refusal(say.ArgumentMismatch(argument=argument, expected=expected, given=given, remedy=remedy))
-
-
 def expected_of(parameter: Any) -> str:
     """What a parameter takes, `a float32 tensor of shape (n, 64)`."""
+    if parameter.kind == "eager":
+        return "an argument"
     if parameter.kind == "scalar":
         return f"a number ({parameter.dtype})"
     return f"{with_article(parameter.dtype)} tensor of shape {Symbols().written(parameter.shape)}"
 
 
-def _assign(
-    taken: list[Any], written: frozenset[str], args: tuple[Any, ...], kwargs: Mapping[str, Any], returned: list[str]
+def assign(
+    taken: Sequence[Any],
+    written: frozenset[str],
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    mistakes: Collection,
+    returned: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Arguments by parameter name, by the rules of a Python call."""
+    """Arguments by parameter name, by the rules of a Python call; what breaks them is collected.
+
+    returned: parameters that the call does not take.
+    """
     names = [parameter.name for parameter in taken]
     takes = f"the kernel takes {', '.join(names) or 'no arguments'}"
     if returned:
         takes += f"; {', '.join(returned)} {'is' if len(returned) == 1 else 'are'} returned"
     if len(args) > len(names):
-        raise Refusal(say.TooManyArguments("", _count(len(names), "argument"), f"{len(args)}", takes))
+        mistakes.add(say.TooManyArguments("", _count(len(names), "argument"), f"{len(args)}", takes))
     given = dict(zip(names, args))
+    meant = set()  # parameters whose name the call misspells
     for name, value in kwargs.items():
         if name in given:
-            raise _mismatch(name, "one value", "two, by position and by name", f"drop `{name}=`")
-        if name not in names:
-            near = difflib.get_close_matches(name, names, 1)
+            mistakes.add(say.RepeatedArgument(name, "one value", "two, by position and by name", f"drop `{name}=`"))
+        elif name not in names:
+            near = near_names(name, [other for other in names if other not in given])
+            meant.update(near)
             remedy = f"did you mean `{near[0]}`?" if near else takes
-            raise Refusal(say.UnknownArgument(name, "a parameter", "one by name", remedy))
-        given[name] = value
+            mistakes.add(say.UnknownArgument(name, "a parameter", "one by name", remedy))
+        else:
+            given[name] = value
     for parameter in taken:
         if parameter.name not in given and parameter.default is not None:
             given[parameter.name] = parameter.default
-        if parameter.name not in given:
+        if parameter.name not in given and parameter.name not in meant:
             remedy = takes
             if parameter.name in written and all(isinstance(extent, int) for extent in parameter.shape):
                 memory = f'{parameter.name} = np.empty({Symbols().written(parameter.shape)}, "{parameter.dtype}")'
                 remedy = f"the kernel writes it, so pass an array to write into: `{memory}`"
-            raise _mismatch(parameter.name, expected_of(parameter), "nothing", remedy)
+            mistakes.add(say.MissingArgument(parameter.name, expected_of(parameter), "nothing", remedy))
     return given
+
+
+def near_names(name: str, names: Sequence[str]) -> list[str]:
+    """The parameter that a misspelt name means, if there is one."""
+    alike = [other for other in names if other.lower() == name.lower()]
+    return alike[:1] or difflib.get_close_matches(name, names, 1)
 
 
 def _read(parameter: Any, reader: Callable[..., Any], given: Any, *more: Any) -> Any:
     try:
         return reader(given, *more)
     except NoHostArray as error:
-        remedy = error.remedy.replace(PLACEHOLDER, parameter.name)
-        raise _mismatch(parameter.name, expected_of(parameter), error.given, remedy) from None
+        raise mismatch(parameter.name, expected_of(parameter), error.given, error.remedy) from None
 
 
-def _check_type(parameter: Any, array: np.ndarray, written: bool) -> None:
-    """written: the kernel stores into it, so a converted copy would lose the result."""
+def _check_type(parameter: Any, array: np.ndarray, shape: tuple[int, ...], written: bool) -> None:
+    """shape: that the array should have.  written: the kernel stores into it, so a converted copy would lose the
+    result.
+    """
     dtype = host_dtype(parameter.dtype)
     if dtype is None:
         remedy = "such a parameter cannot be passed from the host"
-        raise _mismatch(parameter.name, f"dtype {parameter.dtype}", f"dtype {array.dtype.name}", remedy)
+        raise mismatch(parameter.name, f"dtype {parameter.dtype}", f"dtype {array.dtype.name}", remedy)
     if array.dtype.newbyteorder("=") != dtype:
         small = hasattr(ml_dtypes, dtype.name)
         name = parameter.name
         if isinstance(array, DeviceArray) and array.library == "torch":
-            converted = f"{name}.to(torch.{dtype.name})"
+            converted = f"{PLACEHOLDER}.to(torch.{dtype.name})"
             remedy = f"pass `{converted}`, or change the annotation"
             if written:
                 remedy = f"the kernel writes it: make it of that dtype before the call, `{name} = {converted}`"
-            raise _mismatch(name, f"dtype {parameter.dtype}", f"dtype {array.dtype.name}", remedy)
-        cast = f"{name}.astype(ml_dtypes.{dtype.name})" if small else f'{name}.astype("{dtype.name}")'
+            raise mismatch(name, f"dtype {parameter.dtype}", f"dtype {array.dtype.name}", remedy)
+        view = f"{PLACEHOLDER}.view(ml_dtypes.{dtype.name})"
+        cast = f"{PLACEHOLDER}.astype(ml_dtypes.{dtype.name})" if small else f'{PLACEHOLDER}.astype("{dtype.name}")'
         remedy = f"pass `{cast}`, or change the annotation"
         if small and array.dtype.kind in "iu" and array.itemsize == dtype.itemsize:
-            remedy = f"pass `{cast}`, or `{name}.view(ml_dtypes.{dtype.name})` where the integers are its bits"
+            remedy = f"pass `{cast}`, or `{view}` where the integers are its bits"
         if written:
             dtype_text = f"ml_dtypes.{dtype.name}" if small else f'"{dtype.name}"'
-            made = f"np.zeros({tuple(array.shape)}, {dtype_text})"
+            made = f"np.zeros({tuple(shape)}, {dtype_text})"
             remedy = f"the kernel writes it, and a converted copy would be lost: make the array itself so, `{made}`"
-        given, instead = _not_of_numbers(name, array.dtype)
-        raise _mismatch(name, f"dtype {parameter.dtype}", given or f"dtype {array.dtype.name}", instead or remedy)
+        given, instead = _not_of_numbers(array.dtype)
+        raise mismatch(name, f"dtype {parameter.dtype}", given or f"dtype {array.dtype.name}", instead or remedy)
 
 
-def _not_of_numbers(name: str, dtype: np.dtype) -> tuple[str, str]:
+def _not_of_numbers(dtype: np.dtype) -> tuple[str, str]:
     """What an array is whose elements are no numbers, and what to pass instead; empty for numbers."""
     if dtype.names is not None:
         fields = ", ".join(dtype.names[:4]) + (", ..." if len(dtype.names) > 4 else "")
-        return f"a structured array with the fields {fields}", f"pass one field, `{name}[{dtype.names[0]!r}]`"
+        return f"a structured array with the fields {fields}", f"pass one field, `{PLACEHOLDER}[{dtype.names[0]!r}]`"
     kinds = {"O": "Python objects", "U": "text", "S": "bytes", "M": "dates", "m": "time spans", "c": "complex numbers"}
     raw = dtype.kind == "V" and not hasattr(ml_dtypes, dtype.name)
     what = f"raw bytes, {dtype.itemsize} an element" if raw else kinds.get(dtype.kind)
@@ -198,28 +216,63 @@ def _not_of_numbers(name: str, dtype: np.dtype) -> tuple[str, str]:
         return "", ""
     given = f"an array of {what}" + ("" if raw else f" (dtype {dtype.name})")
     if dtype.kind == "c":
-        return given, f"pass `{name}.real` or `{name}.imag`, or a view of their numbers"
+        return given, f"pass `{PLACEHOLDER}.real` or `{PLACEHOLDER}.imag`, or a view of their numbers"
     return given, "pass an array of numbers"
 
 
-def _bind_symbols(tensors: list[Any], arrays: dict[str, np.ndarray], symbols: Symbols) -> None:
-    """Give every shape variable a value: those that stand alone first, then the ones inside sums and products."""
+def _check_shapes(
+    tensors: list[Any], arrays: dict[str, Any], symbols: Symbols, mistakes: Collection
+) -> dict[str, tuple[int, ...]]:
+    """Bind the shape variables and collect what does not agree; the shapes that the tensors should have, as far as they
+    are known.
+    """
+    right = []
     for parameter in tensors:
         array = arrays[parameter.name]
-        if array.ndim != len(parameter.shape):
-            expected = f"{_count(len(parameter.shape), 'dimension')}, shape {symbols.written(parameter.shape)}"
-            remedy = f"pass an array of {_count(len(parameter.shape), 'dimension')}"
-            raise _mismatch(parameter.name, expected, f"{_count(array.ndim, 'dimension')}, shape {array.shape}", remedy)
+        if array.ndim == len(parameter.shape):
+            right.append(parameter)
+            continue
+        dimensions = _count(len(parameter.shape), "dimension")
+        expected = f"{dimensions}, shape {symbols.written(parameter.shape)}"
+        given = f"{_count(array.ndim, 'dimension')}, shape {array.shape}"
+        mistakes.add(say.ArgumentMismatch(parameter.name, expected, given, f"pass an array of {dimensions}"))
+    _bind_symbols(right, arrays, symbols, mistakes)
+    known = {}
+    for parameter in right:
+        shape = [symbols.evaluate(dimension) for dimension in parameter.shape]
+        if None in shape and mistakes:
+            continue  # the size may be missing because of them
+        with mistakes.collecting():
+            if parameter.name not in mistakes:
+                _check_shape(parameter, arrays[parameter.name], symbols)
+        if None not in shape:
+            known[parameter.name] = tuple(extent for extent in shape if extent is not None)
+    return known
+
+
+def _bind_symbols(tensors: list[Any], arrays: dict[str, Any], symbols: Symbols, mistakes: Collection) -> None:
+    """Give every shape variable a value: those that stand alone first, then the ones inside sums and products.
+
+    Of several values for one variable it takes the one that most arrays have, of equally many the first.
+    """
+    votes: dict[Any, Counter[int]] = {}
+    for parameter in tensors:
+        for dimension, extent in zip(parameter.shape, arrays[parameter.name].shape):
+            if type(dimension).__name__.endswith("Var"):
+                votes.setdefault(dimension, Counter())[extent] += 1
+    chosen = {dimension: extents.most_common(1)[0][0] for dimension, extents in votes.items()}
     for alone in (True, False):
         for parameter in tensors:
             array, origin = arrays[parameter.name], f"shape of {parameter.name}"
             for dimension, extent in zip(parameter.shape, array.shape):
-                if alone and not type(dimension).__name__.endswith("Var"):
+                single = type(dimension).__name__.endswith("Var")
+                if (alone and not single) or (single and chosen[dimension] != extent):
                     continue
-                if not symbols.solve(dimension, extent, origin):
+                if not symbols.solve(dimension, extent, origin) and parameter.name not in mistakes:
                     expected = f"shape {symbols.written(parameter.shape)}"
                     remedy = f"{extent} is no value of `{dimension}`: pad the array, or pass another size"
-                    raise _mismatch(parameter.name, expected, f"shape {array.shape}", remedy)
+                    given = f"shape {array.shape}"
+                    mistakes.add(say.ArgumentMismatch(parameter.name, expected, given, remedy))
             for stride, own in zip(parameter.strides or (), array.strides):
                 if not alone or type(stride).__name__.endswith("Var"):
                     symbols.solve(stride, own // array.itemsize, f"strides of {parameter.name}")
@@ -237,13 +290,14 @@ def _check_shape(parameter: Any, array: np.ndarray, symbols: Symbols) -> None:
             missing = ", ".join(symbols.unbound(dimension)) or str(dimension)
             given = f"no argument that says what {missing} is"
             remedy = f"use {missing} alone as a dimension of some tensor"
-            raise _mismatch(parameter.name, f"shape {symbols.written(parameter.shape)}", given, remedy)
+            raise mismatch(parameter.name, f"shape {symbols.written(parameter.shape)}", given, remedy)
         wanted.append(extent)
     if tuple(wanted) != array.shape:
         expected = f"shape {symbols.written(parameter.shape)}{symbols.meaning(parameter.shape)}"
         possible = min(wanted, default=0) >= 0
         remedy = f"pass an array of shape {tuple(wanted)}" if possible else "these sizes do not fit together"
-        raise _mismatch(parameter.name, expected, f"shape {array.shape}", remedy)
+        about = symbols.source(parameter.shape, parameter.name)
+        raise mismatch(parameter.name, expected, f"shape {array.shape}", remedy, about)
 
 
 def _check_strides(parameter: Any, array: np.ndarray, symbols: Symbols) -> None:
@@ -256,24 +310,24 @@ def _check_strides(parameter: Any, array: np.ndarray, symbols: Symbols) -> None:
         wanted = symbols.evaluate(stride)
         if extent > 1 and own < 0:
             remedy = "pass a view that goes forward, or annotate `T.Tensor`, which takes any strides"
-            raise _mismatch(parameter.name, "strides that go forward", f"strides {array.strides} in bytes", remedy)
+            raise mismatch(parameter.name, "strides that go forward", f"strides {array.strides} in bytes", remedy)
         if extent > 1 and (wanted is None or own != wanted * array.itemsize):
             given = tuple(s // array.itemsize if s % array.itemsize == 0 else s / array.itemsize for s in array.strides)
             expected = f"strides {symbols.written(parameter.strides)}{symbols.meaning(parameter.strides)}"
             remedy = f"axis {axis} must step {stride} elements: pass such a view, or annotate `T.Tensor`"
-            raise _mismatch(parameter.name, expected, f"strides {given}", remedy)
+            raise mismatch(parameter.name, expected, f"strides {given}", remedy)
 
 
 def _check_writable(parameter: Any, array: Any) -> None:
     if isinstance(array, DeviceArray) and array.library == "torch" and array.read_only:
-        remedy = f"pass `{parameter.name}.detach()`: what the kernel writes is not seen by autograd"
-        raise _mismatch(parameter.name, "a tensor to write", "one that requires grad", remedy)
+        remedy = f"pass `{PLACEHOLDER}.detach()`: what the kernel writes is not seen by autograd"
+        raise mismatch(parameter.name, "a tensor to write", "one that requires grad", remedy)
     if not array.flags.writeable:
-        remedy = f"the kernel writes it: pass an array of your own, `{parameter.name}.copy()`"
-        raise _mismatch(parameter.name, "a writable array", "a read-only one", remedy)
+        remedy = f"the kernel writes it: pass an array of your own, `{PLACEHOLDER}.copy()`"
+        raise mismatch(parameter.name, "a writable array", "a read-only one", remedy)
     if overlaps_itself(array):
-        remedy = f"the kernel writes it, and several elements share memory: pass `{parameter.name}.copy()`"
-        raise _mismatch(
+        remedy = f"the kernel writes it, and several elements share memory: pass `{PLACEHOLDER}.copy()`"
+        raise mismatch(
             parameter.name, "an array of separate elements", f"overlapping memory, strides {array.strides}", remedy
         )
 
@@ -284,6 +338,7 @@ def _place(
     written: frozenset[str],
     symbols: Symbols,
     values: dict[str, Any],
+    mistakes: Collection,
 ) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
     """Fill `values` with the arrays that the launch works on; the pairs to write back.
 
@@ -293,7 +348,6 @@ def _place(
     for parameter in tensors:
         array = arrays[parameter.name]
         if isinstance(array, DeviceArray):
-            _check_order(parameter, array)
             values[parameter.name] = array
             continue
         used = _as_the_kernel_reads(parameter, array, symbols)
@@ -307,7 +361,9 @@ def _place(
             elif share_memory(array, before):
                 copied = parameter.name if used is not array else other.name
                 remedy = f"{copied} is not row-major, so it works on a copy: pass contiguous arrays, or separate ones"
-                raise _mismatch(parameter.name, "memory of its own", f"memory that overlaps {other.name}", remedy)
+                given = f"memory that overlaps {other.name}"
+                mistakes.add(say.ArgumentMismatch(parameter.name, "memory of its own", given, remedy, other.name))
+                break
         placed.append((parameter, array, used))
         values[parameter.name] = used
     pairs: list[tuple[np.ndarray, np.ndarray]] = []
@@ -320,11 +376,12 @@ def _place(
 def _check_order(parameter: Any, array: DeviceArray) -> None:
     """Device memory is used where it is, so a tensor without annotated strides has to be row-major."""
     if parameter.strides is None and not array.flags.c_contiguous:
-        name = parameter.name
-        how = {"torch": f"pass `{name}.contiguous()`", "cupy": f"pass `cupy.ascontiguousarray({name})`"}
-        remedy = how.get(array.library, "pass a contiguous array")
+        torch, cupy = f"pass `{PLACEHOLDER}.contiguous()`", f"pass `cupy.ascontiguousarray({PLACEHOLDER})`"
+        remedy = {"torch": torch, "cupy": cupy}.get(array.library, "pass a contiguous array")
         given = f"strides {array.strides} in bytes"
-        raise _mismatch(name, "a row-major array without gaps", given, f"{remedy}, or annotate `T.StridedTensor`")
+        raise mismatch(
+            parameter.name, "a row-major array without gaps", given, f"{remedy}, or annotate `T.StridedTensor`"
+        )
 
 
 def _as_the_kernel_reads(parameter: Any, array: np.ndarray, symbols: Symbols) -> np.ndarray:
@@ -353,13 +410,13 @@ def _output(parameter: Any, symbols: Symbols) -> tuple[tuple[int, ...], np.dtype
     dtype = host_dtype(parameter.dtype)
     if parameter.kind == "scalar" or dtype is None:
         remedy = "only tensors can be returned: pass it as an argument"
-        raise _mismatch(
+        raise mismatch(
             parameter.name, "a tensor to return", with_article(f"{parameter.dtype} {parameter.kind}"), remedy
         )
     if None in shape:
         missing = ", ".join(symbols.unbound(parameter.shape[shape.index(None)]))
         remedy = f"a returned tensor needs its shape from the arguments: use {missing} in the shape of one of them"
-        raise _mismatch(
+        raise mismatch(
             parameter.name,
             f"shape {symbols.written(parameter.shape)}",
             f"no argument that says what {missing} is",

@@ -8,6 +8,7 @@ refusal among it, goes the long way, which binds the call anew.
 
 from __future__ import annotations
 
+import functools
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -25,14 +26,15 @@ from .device_launch import NOTHING_SHOWN, Device, Loaded, Plan, Shown, device
 from .device_transfer import Transfers
 from .driver import DriverError
 from .errors import LaunchError
-from .host_arrays import as_callers_kind, host_dtype
+from .host_arrays import PLACEHOLDER, as_callers_kind, host_dtype
 from .parameter_block import POINTER, packed_number
-from .short_way import ShortWay, maker, pointer_of, short_way
+from .short_way import LAUNCHED as LAUNCHED
+from .short_way import Call, Outputs, maker, pointer_of, short_way
 from .target import ON_SIM
 
 KEPT = 512  # plans of a kernel: sizes that come once each must not fill the memory
+IN_GRAPHS: dict[int, Any] = {}  # what graphs that were recorded may launch, and the memory for it
 WAYS = 32  # short ways, the one used last first
-LAUNCHED = (None, NOTHING_SHOWN)
 
 
 @dataclass
@@ -56,7 +58,7 @@ class Workspaces:
 
 @dataclass(frozen=True)
 class Prepared:
-    """A bound call, ready to be launched on its device."""
+    """A bound call, ready to be launched on its device.  capturing: into a stream that records a graph."""
 
     binding: Binding
     on: Device
@@ -64,6 +66,7 @@ class Prepared:
     workspaces: Workspaces
     stream: int
     others: tuple[int, ...]
+    capturing: bool
 
 
 class DeviceCalls:
@@ -84,36 +87,23 @@ class DeviceCalls:
         self._order |= {parameter.name: parameter.dtype for parameter in self._numbers}
         self._order |= {workspace.name: POINTER for workspace in build.lowered.workspaces}
         self._plans: dict[Any, tuple[Plan, Workspaces]] = {}
-        self._ways: list[ShortWay] = []
+        self._ways: list[tuple[Call, Faults]] = []
         self._numbers_decide: bool | None = None
 
     # -- the short way
 
-    def short(self, args: tuple[Any, ...], given_stream: int | None = None) -> tuple[Any, Shown] | None:
+    def short(self, args: tuple[Any, ...], stream: int | None = None) -> tuple[Any, Shown] | None:
         """Launch a call like an earlier one: (result, what was shown); None: it has to go the long way."""
         ways = self._ways
-        for at, way in enumerate(ways):
-            values = way.values(args)
-            if values is None:
-                continue
-            if at:
-                ways.insert(0, ways.pop(at))
-            faults = way.faults
-            if faults.lost is not None:
-                return None
-            stream = way.stream() if given_stream is None else given_stream
-            result = way.finish(values, stream) if way.finish is not None else None
+        for at, (call, faults) in enumerate(ways):
             try:
-                shown = way.run(values, stream)
-            except (struct.error, OverflowError):
-                return None  # a number that its type does not hold: the long way says so
+                done = call(args, stream)
             except DriverError as error:
                 raise faults.error(error, self.kernel) from None
-            faults.running.append((self.kernel, stream))
-            if shown is NOTHING_SHOWN:
-                return LAUNCHED if result is None else (result, shown)
-            faults.idle(stream)
-            return result, shown
+            if done is not None:
+                if at:
+                    ways.insert(0, ways.pop(at))
+                return done
         return None
 
     def _shorten(self, args: tuple[Any, ...], prepared: Prepared) -> None:
@@ -122,26 +112,26 @@ class DeviceCalls:
         taken = [parameter for parameter in self.build.program.parameters if parameter.name in binding.values]
         if len(args) != len(taken):
             return
-        decide, alone = bool(self._numbers_decide), self.devices.count == 1
-        way = short_way(taken, args, binding.values, self.build.written, numbers_decide=decide, one_device=alone)
-        if way is None:
-            return
         like = next((value for value in binding.values.values() if isinstance(value, DeviceArray)), None)
-        makers = [maker(like, *outline, self.devices) for outline in binding.outputs.values()]
-        # From the first parameter on, so that each place is right when its turn comes.
-        places = sorted((self._names.index(name), at) for at, name in enumerate(binding.outputs))
-        if makers or workspaces.sizes:
-
-            def finish(values: list[Any], stream: int) -> Any:
-                made = [make() for make in makers]
-                for place, at in places:
-                    values.insert(place, pointer_of(made[at]))
-                values += workspaces.pointers(self.devices, stream)
-                return made[0] if len(made) == 1 else made or None
-
-            way.finish = finish
-        way.run, way.faults = prepared.plan.run, prepared.on.faults
-        self._ways = [way, *self._ways[: WAYS - 1]]
+        outputs = Outputs(
+            [maker(like, *outline, self.devices) for outline in binding.outputs.values()],
+            [self._names.index(name) for name in binding.outputs],
+            len(workspaces.sizes),
+            functools.partial(workspaces.pointers, self.devices),
+        )
+        way = short_way(
+            self.kernel,
+            prepared.plan,
+            taken,
+            args,
+            binding.values,
+            self.build.written,
+            outputs,
+            numbers_decide=bool(self._numbers_decide),
+            one_device=self.devices.count == 1,
+        )
+        if way is not None:
+            self._ways = [(way, prepared.on.faults), *self._ways[: WAYS - 1]]
 
     # -- the long way
 
@@ -156,23 +146,21 @@ class DeviceCalls:
             done = self.short(args, stream) if not kwargs else None
             if done is not None:
                 return done
+        on = None
         try:
-            prepared = self._prepare(args, kwargs, stream)
+            on, binding = self._bound(args, kwargs)
+            with on.current():
+                prepared = self._prepare(on, binding, stream)
+                result, shown = self._launch(prepared, (*args, *kwargs.values()))
         except DriverError as error:
-            raise self.faults().error(error, self.kernel) from None
+            raise (self.faults() if on is None else on.faults).error(error, self.kernel) from None
         except DeviceError as error:
             raise LaunchError(error.diagnostic, self.kernel.text) from None
-        on = prepared.on
-        on.faults.refuse_if_lost(self.kernel)
-        try:
-            result, shown = self._launch(prepared, (*args, *kwargs.values()))
-        except DriverError as error:
-            raise on.faults.error(error, self.kernel) from None
-        if stream is None and not kwargs:
+        if stream is None and not kwargs and not prepared.capturing:
             self._shorten(args, prepared)
         return result, shown
 
-    def _prepare(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], stream: Any) -> Prepared:
+    def _bound(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Device, Binding]:
         build = self.build
         binding = bind(
             build.program.parameters, build.written, args, kwargs, outputs=self.kernel.outputs, read=self._read
@@ -180,10 +168,12 @@ class DeviceCalls:
         arrays = {name: value for name, value in binding.values.items() if isinstance(value, DeviceArray)}
         on = device(self.devices, self._number(arrays))
         on.faults.refuse_if_lost(self.kernel)
-        self.devices.activate(on.number)
+        return on, binding
+
+    def _prepare(self, on: Device, binding: Binding, stream: int | None) -> Prepared:
         plan, workspaces = self._plan(on, binding)
-        chosen, others = _streams(arrays.values(), stream)
-        return Prepared(binding, on, plan, workspaces, chosen, others)
+        chosen, others = _streams(binding.values.values(), stream)
+        return Prepared(binding, on, plan, workspaces, chosen, others, self.devices.driver.is_capturing(chosen))
 
     def _number(self, arrays: Mapping[str, DeviceArray]) -> int:
         """The device of the arrays; the current one where all are of the host.  Refusal TL301: they are on several."""
@@ -197,7 +187,8 @@ class DeviceCalls:
                     argument=name,
                     expected=f"memory of device {first}, where {at} is",
                     given=f"memory of device {other}",
-                    remedy=f"copy `{name}` to device {first}",
+                    remedy=f"copy `{PLACEHOLDER}` to device {first}",
+                    about=at,
                 )
             )
         return next(iter(found), None) if found else self.devices.current()  # type: ignore[return-value]
@@ -254,11 +245,17 @@ class DeviceCalls:
         values, made = self.values(prepared, transfers)
         shown = NOTHING_SHOWN
         faults = prepared.on.faults
-        if not transfers.empty and faults.running:
-            driver.synchronise(stream)  # a fault of an earlier launch must not look like one of this
-            faults.idle(stream)
-        shown = prepared.plan.run(values, stream)
-        faults.running.append((self.kernel, stream))
+        if prepared.capturing:
+            # A graph may be replayed as long as it lives, which no one tells.
+            IN_GRAPHS[id(prepared.plan)] = (prepared.plan, prepared.workspaces)
+            shown = prepared.plan.run(values, stream)
+        else:
+            if not transfers.empty and faults.is_running:
+                driver.synchronise(stream)  # a fault of an earlier launch must not look like one of this
+                faults.idle(stream)
+            faults.launching(self.kernel, stream)
+            shown = prepared.plan.run(values, stream)
+            faults.launched(self.kernel, stream)
         if not transfers.empty:
             transfers.finish()
         if not transfers.empty or shown is not NOTHING_SHOWN:
@@ -282,12 +279,16 @@ class DeviceCalls:
     def launcher(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any], stream: Any = None
     ) -> tuple[Callable[[], None], Prepared, Any]:
-        """The launches of a call and nothing else, for timing: (launch, the bound call, what keeps its memory)."""
+        """The launches of a call and nothing else, for timing: (launch, the bound call, what keeps its memory).
+
+        Leaves the device of the call the calling thread's.
+        """
         try:
-            prepared = self._prepare(args, kwargs, None if stream is None else _handle(stream))
+            on, binding = self._bound(args, kwargs)
+            self.devices.activate(on.number)
+            prepared = self._prepare(on, binding, None if stream is None else _handle(stream))
         except DeviceError as error:
             raise LaunchError(error.diagnostic, self.kernel.text) from None
-        prepared.on.faults.refuse_if_lost(self.kernel)
         transfers = Transfers(self.devices, prepared.stream)
         values, made = self.values(prepared, transfers)
         return prepared.plan.launcher(values, prepared.stream), prepared, (transfers, made)
@@ -315,6 +316,7 @@ def _handle(stream: Any) -> int:
 
 def _streams(arrays: Any, given: Any) -> tuple[int, tuple[int, ...]]:
     """(the stream to launch in, other streams whose work the launch must follow and precede)."""
+    arrays = [array for array in arrays if isinstance(array, DeviceArray)]
     own = dict.fromkeys(array.stream for array in arrays if array.stream is not None)
     if given is None:
         chosen = next(iter(own), 0)

@@ -61,6 +61,7 @@ class Transfers:
                         expected="memory of its own",
                         given=f"memory that overlaps {other}",
                         remedy="a part of an array of the host is copied to the device alone: pass separate arrays",
+                        about=other,
                     )
                 )
         memory = self.devices.allocate(end - start)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NoReturn, overload
 
 from ..source import catalogue as say
-from ..source.diagnostic import Diagnostic, Message, Note, Refusal
+from ..source.diagnostic import Diagnostic, Refusal
 from ..source.text import Span, Text
 from . import launch_record, views
 from .arguments import bind, uninitialised
@@ -21,6 +21,7 @@ from .errors import CompileError, LaunchError
 from .expansion import ExpansionNode, PrintedStatements
 from .host_arrays import as_callers_kind
 from .internal import internal_error
+from .refused_launch import Callee, refused_launch
 from .simulate import Outcome, simulate
 from .simulated_launches import Launch, SimulatorFindings, launches, warn_of
 from .stages import Stage, definition, device_stages, stages_of
@@ -87,7 +88,7 @@ class Kernel:
         try:
             wanted = self.target if target is None and arch is None else resolve(target or self.target.kind, arch)
         except Refusal as refusal:
-            raise self._launch_error(refusal.message) from None
+            raise self._refused_call(refusal, (), {}) from None
         outputs = self.outputs if out_idx is None else self._positions(out_idx)
         chosen = self.options if options is None else dict(options)
         kernel = self
@@ -166,7 +167,7 @@ class Kernel:
             else:
                 result = self._simulated(build, args, kwargs)
         except Refusal as refusal:
-            raise self._refused_call(refusal, (*args, *kwargs.values())) from None
+            raise self._refused_call(refusal, args, kwargs) from None
         if self.target.kind == "cuda":
             return self._shown(result, shown)
         self._after_launch()
@@ -188,7 +189,7 @@ class Kernel:
         """LaunchError TL301: the launch configuration stands in the kernel."""
         takes = ", ".join(parameter.name for parameter in self.parameters)
         remedy = f"blocks and threads stand in `T.Kernel`: call `{self.name}({takes})`"
-        raise self._launch_error(say.NoLaunchConfiguration("", "", "", remedy))
+        raise self._refused_call(Refusal(say.NoLaunchConfiguration("", "", "", remedy)), (), {})
 
     def _on_device(
         self, build: Build, args: tuple[Any, ...], kwargs: Mapping[str, Any], stream: Any
@@ -203,14 +204,19 @@ class Kernel:
         except Exception as error:
             raise LaunchError(internal_error(error, f"launching {self.name}", self.span), self.text) from error
 
-    def _refused_call(self, refusal: Refusal, arguments: tuple[Any, ...]) -> Exception:
+    def _refused_call(self, refusal: Refusal, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Exception:
         from ..language.values import is_building, is_device
 
-        if is_building() and any(map(is_device, arguments)):
+        if is_building() and any(map(is_device, (*args, *kwargs.values()))):
             what = f"a call of the kernel `{self.name}` in a kernel"
             remedy = "make it a `@T.macro`, or launch the kernels one after the other"
             return Refusal(say.UnsupportedSyntax(what=what, remedy=remedy))
-        return self._launch_error(refusal.message, refusal.notes)
+        names = [parameter.name for at, parameter in enumerate(self.parameters) if at not in self.outputs]
+        return refused_launch(refusal, Callee(self.name, self.text, names, self._place), args, kwargs)
+
+    def _place(self, parameter: str) -> Span | None:
+        """Where a parameter stands; the kernel itself with ""."""
+        return self._parameter_span(parameter) if parameter else self.span
 
     def _shown(self, result: Any, shown: Shown) -> Any:
         """The result of a launch on a GPU, after what the kernel printed.  LaunchError TL404: an assertion failed."""
@@ -249,7 +255,7 @@ class Kernel:
             options = {"baseline": baseline, "repeat": repeat, "warm_up": warm_up, "flush": flush, "stream": stream}
             return bench(self, build, args, kwargs, **options)
         except Refusal as refusal:
-            raise self._launch_error(refusal.message, refusal.notes) from None
+            raise self._refused_call(refusal, args, kwargs) from None
 
     def _after_launch(self) -> None:
         """Show what was printed, and do not let a finding pass in silence."""
@@ -260,11 +266,6 @@ class Kernel:
         if outcome.failed_assertion is not None:
             raise LaunchError(outcome.failed_assertion, self.text)
         warn_of(self.name, outcome.findings)
-
-    def _launch_error(self, message: Message, notes: tuple[Note, ...] = ()) -> LaunchError:
-        """The refusal of a launch, at the parameter it speaks of or at the kernel."""
-        span = self._parameter_span(getattr(message, "argument", "")) or self.span
-        return LaunchError(message.at(span, notes), self.text)
 
     def _parameter_span(self, name: str) -> Span | None:
         node = definition(self.text, self.span) if self.span is not None and name else None

@@ -97,6 +97,14 @@ class Symbols:
         said = [f"{var.name} = {self.values[var]} ({self.origins[var]})" for var in found if var in self.values]
         return f" with {', '.join(said)}" if said else ""
 
+    def source(self, dimensions: tuple[Any, ...], but: str) -> str:
+        """The first array other than `but` that gave a variable of these dimensions its value; "" if there is none."""
+        found: dict[Any, None] = {}
+        for dimension in dimensions:
+            self._variables(dimension, found)
+        names = [self.origins[var].rpartition(" ")[2] for var in found if var in self.origins]
+        return next((name for name in names if name != but), "")
+
     def unbound(self, dimension: Any) -> list[str]:
         """Names of the variables of a dimension that have no value."""
         found: dict[Any, None] = {}

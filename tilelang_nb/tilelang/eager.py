@@ -8,7 +8,6 @@ reads from outside (`frontend.surroundings`); one is kept for each set of them.
 from __future__ import annotations
 
 import copy
-import difflib
 import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -22,14 +21,16 @@ from ..frontend.locate import header_span
 from ..frontend.surroundings import comparable
 from ..language.tensors import Tensor
 from ..language.values import is_building, is_device
-from ..runtime.arguments import bind
+from ..runtime.arguments import assign, bind
 from ..runtime.device_arrays import DeviceArray, outline
 from ..runtime.errors import CompileError, LaunchError
 from ..runtime.host_arrays import NoHostArray, host_array, host_dtype
 from ..runtime.kernel import Kernel
+from ..runtime.misfits import Collection, Misfits, mismatch
+from ..runtime.refused_launch import Callee, refused_launch
 from ..runtime.standalone import make_kernel, text_of
 from ..source import catalogue as say
-from ..source.diagnostic import Diagnostic, Message, Refusal
+from ..source.diagnostic import Diagnostic, Refusal
 from ..source.text import Span
 from .jit_function import JitFunction, compile
 
@@ -52,6 +53,15 @@ INSPECTED = frozenset(
 )
 BENCH_OPTIONS = {"baseline", "repeat", "warm_up", "flush", "stream"}
 UNKEYED = object()  # the key of arguments that cannot be compared
+
+
+@dataclass(frozen=True)
+class _Taken:
+    """A parameter as far as a call is bound to it."""
+
+    name: str
+    default: Any
+    kind: str = "eager"
 
 
 @dataclass(frozen=True)
@@ -103,10 +113,13 @@ class EagerFunction(JitFunction):
             remedy = "make it a `@T.macro`, or launch the kernels one after the other"
             raise Refusal(say.UnsupportedSyntax(what=what, remedy=remedy))
         given, sizes = self._arguments(args, kwargs, launch=True)
-        compiled = self._for(given, sizes)
-        kernel = compiled.kernel
-        passed = [p.name for at, p in enumerate(kernel.parameters) if at not in kernel.outputs]
-        result = kernel(*[given[name] for name in passed], **stream)
+        try:
+            compiled = self._for(given, sizes)
+            kernel = compiled.kernel
+            passed = [p.name for at, p in enumerate(kernel.parameters) if at not in kernel.outputs]
+            result = kernel(*[given[name] for name in passed], **stream)
+        except (Misfits, LaunchError) as error:
+            raise self._at_call(error, args, kwargs) from None
         if compiled.collection is None:
             return result
         return compiled.collection(result if isinstance(result, list) else [] if result is None else [result])
@@ -115,9 +128,12 @@ class EagerFunction(JitFunction):
         """Time a call on a GPU, compiled for its arguments; options and errors as for `Kernel.bench`."""
         named = {name: kwargs.pop(name) for name in BENCH_OPTIONS - set(self.signature.parameters) if name in kwargs}
         given, sizes = self._arguments(args, kwargs, launch=True)
-        kernel = self._for(given, sizes).kernel
-        passed = [p.name for at, p in enumerate(kernel.parameters) if at not in kernel.outputs]
-        return kernel.bench(*[given[name] for name in passed], **named)
+        try:
+            kernel = self._for(given, sizes).kernel
+            passed = [p.name for at, p in enumerate(kernel.parameters) if at not in kernel.outputs]
+            return kernel.bench(*[given[name] for name in passed], **named)
+        except (Misfits, LaunchError) as error:
+            raise self._at_call(error, args, kwargs) from None
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
@@ -131,7 +147,11 @@ class EagerFunction(JitFunction):
         options = {"target", "arch"} - set(self.signature.parameters) - set(self.eager.constants)
         if kwargs and not args and set(kwargs) <= options:
             return self._on(**kwargs)
-        return self._for(*self._arguments(args, kwargs, launch=False)).kernel
+        given, sizes = self._arguments(args, kwargs, launch=False)
+        try:
+            return self._for(given, sizes).kernel
+        except Misfits as misfits:
+            raise self._refused(misfits, args, kwargs) from None
 
     def _on(self, target: Any = None, arch: str | None = None) -> EagerFunction:
         other = copy.copy(self)
@@ -163,43 +183,57 @@ class EagerFunction(JitFunction):
         named = self.signature.parameters
         sizes = {name: value for name, value in kwargs.items() if name not in named and name in self.eager.constants}
         rest = {name: value for name, value in kwargs.items() if name not in sizes}
+        binds = self.signature.bind if launch else self.signature.bind_partial
         try:
-            bound = (self.signature.bind if launch else self.signature.bind_partial)(*args, **rest)
+            bound = binds(*args, **rest)
         except TypeError as error:
-            raise self._refused(self._misfit(args, rest, error)) from None
+            raise self._refused(self._misfits(args, rest, error), args, kwargs) from None
         bound.apply_defaults()
-        for name, parameter in named.items():
+        mistakes = Collection()
+        for name in named:
             if name not in bound.arguments and name not in self.eager.run_time:
-                expected = "a value for this compilation"
-                raise self._refused(_mismatch(parameter.name, expected, "nothing", f"give `{name}=`"))
+                mistakes.add(say.MissingArgument(name, "a value for this compilation", "nothing", f"give `{name}=`"))
+        try:
+            mistakes.raise_if_any(list(named))
+        except Misfits as misfits:
+            raise self._refused(misfits, args, kwargs) from None
         return dict(bound.arguments), sizes
 
-    def _misfit(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], error: TypeError) -> Message:
+    def _misfits(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], error: TypeError) -> Refusal:
         """Why the arguments do not fit the parameters."""
         named = list(self.signature.parameters)
+        taken = [
+            _Taken(p.name, None if p.default is p.empty else p.default) for p in self.signature.parameters.values()
+        ]
+        mistakes = Collection()
+        assign(taken, frozenset(), args, kwargs, mistakes)
+        try:
+            mistakes.raise_if_any(named)
+        except Misfits as misfits:
+            return misfits
         takes = f"the kernel takes {', '.join(named) or 'no arguments'}"
-        for name in kwargs:
-            if name not in named:
-                near = difflib.get_close_matches(name, named, 1)
-                remedy = f"did you mean `{near[0]}`?" if near else takes
-                return say.UnknownArgument(name, "a parameter", "one by name", remedy)
-            if name in named[: len(args)]:
-                return _mismatch(name, "one value", "two, by position and by name", f"drop `{name}=`")
-        if len(args) > len(named):
-            count = f"{len(named)} argument{'s' * (len(named) != 1)}"
-            return say.TooManyArguments("", count, f"{len(args)}", takes)
-        for name, parameter in self.signature.parameters.items():
-            if parameter.default is parameter.empty and name not in kwargs and name not in named[: len(args)]:
-                return _mismatch(name, "an argument", "nothing", takes)
-        return _mismatch(", ".join(named), "arguments that fit", str(error), takes)
+        return mismatch(", ".join(named), "arguments that fit", str(error), takes)
 
-    def _refused(self, message: Message) -> LaunchError:
-        """TL301 at the parameter it speaks of, else at the kernel."""
+    def _refused(self, refusal: Refusal, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> LaunchError:
+        """TL301 at the argument or the parameter that it speaks of, else at the call or the kernel."""
+        of = Callee(self.func.__name__, self.eager.text, list(self.signature.parameters), self._place)
+        return refused_launch(refusal, of, args, kwargs)
+
+    def _place(self, parameter: str) -> Span | None:
+        """Where a parameter stands; the header of the kernel with ""."""
         node, text = self.eager.definition.node, self.eager.text
         for argument in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs):
-            if argument.arg == getattr(message, "argument", None):
-                return LaunchError(message.at(text.span(argument)), text)
-        return LaunchError(message.at(header_span(text, node)), text)
+            if argument.arg == parameter:
+                return text.span(argument)
+        return None if parameter else header_span(text, node)
+
+    def _at_call(self, error: Refusal | LaunchError, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> LaunchError:
+        """A refusal of the kernel that was compiled, at the arguments of the call of this."""
+        refusal = error.refusal if isinstance(error, LaunchError) else error
+        if refusal is None:
+            assert isinstance(error, LaunchError)
+            return error
+        return self._refused(refusal, args, kwargs)
 
     # -- compiling
 
@@ -241,15 +275,12 @@ class EagerFunction(JitFunction):
         return not (value is None and self.signature.parameters[name].default is None)
 
     def _sizes(self, outline: eager.Outline, given: Mapping[str, Any], missing: Mapping[str, Any]) -> dict[str, int]:
-        """Sizes that the shapes of the given tensors tell.  LaunchError TL301: they do not fit each other."""
+        """Sizes that the shapes of the given tensors tell.  Misfits (TL301): they do not fit each other."""
         if not missing:
             return {}
-        tensors = [p for p in outline.parameters if p.kind == "tensor" and p.name in given]
-        try:
-            shaped = {p.name: _shaped(p, given[p.name]) for p in tensors}
-            binding = bind(tensors, frozenset(), (), shaped, read=_outline_or_host)
-        except Refusal as refusal:
-            raise self._refused(refusal.message) from None
+        told = [p for p in outline.parameters if p.name in given and given[p.name] is not eager.RUN_TIME]
+        shaped = {p.name: _shaped(p, given[p.name]) if p.kind == "tensor" else given[p.name] for p in told}
+        binding = bind(told, frozenset(), (), shaped, read=_outline_or_host)
         found = {name: binding.symbols.evaluate(var) for name, var in missing.items()}
         return {name: int(value) for name, value in found.items() if value is not None}
 
@@ -272,10 +303,6 @@ class EagerFunction(JitFunction):
         count = len(self._kernels_made)
         state = "refused" if self.mistakes else f"{count} kernel{'s' * (count != 1)} compiled"
         return f"<eager jit {self.func.__name__}{self.signature}: {state}>"
-
-
-def _mismatch(argument: str, expected: str, given: str, remedy: str) -> Message:
-    return say.ArgumentMismatch(argument=argument, expected=expected, given=given, remedy=remedy)
 
 
 def _is_array(value: Any) -> bool:

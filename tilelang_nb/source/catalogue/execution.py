@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..diagnostic import Message
+from ..diagnostic import Message, for_edits
 
 __all__ = [
     "ArgumentMismatch",
+    "PassedMismatch",
+    "RepeatedArgument",
+    "MissingArgument",
     "TooManyArguments",
     "NoLaunchConfiguration",
     "UnknownArgument",
@@ -24,7 +27,10 @@ __all__ = [
 
 @dataclass(frozen=True)
 class ArgumentMismatch(Message):
-    """A launch argument of another dtype, rank, shape, stride or device."""
+    """A launch argument of another dtype, rank, shape, stride or device.
+
+    argument: the parameter.  about: another parameter that it does not agree with.
+    """
 
     code, slug = "TL301", "argument-mismatch"
     text = "argument `{argument}`: expected {expected}, given {given}"
@@ -35,6 +41,31 @@ class ArgumentMismatch(Message):
     expected: str
     given: str
     remedy: str
+    about: str = for_edits()
+
+
+@dataclass(frozen=True)
+class PassedMismatch(ArgumentMismatch):
+    """The same, said with what the caller wrote."""
+
+    text = "argument `{passed}` for `{argument}`: expected {expected}, given {given}"
+    label = "does not fit `{argument}`"
+
+    passed: str = ""
+
+
+@dataclass(frozen=True)
+class RepeatedArgument(ArgumentMismatch):
+    """One parameter given by position and by name."""
+
+    label = "`{argument}` has a value already"
+
+
+@dataclass(frozen=True)
+class MissingArgument(ArgumentMismatch):
+    """A parameter that the call leaves out."""
+
+    label = "`{argument}` is missing"
 
 
 @dataclass(frozen=True)
