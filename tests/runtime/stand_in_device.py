@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tilelang_nb.runtime.driver import DriverError
+from tilelang_nb.runtime.driver import DriverError, LaunchConfig
 from tilelang_nb.runtime.numba_device import DeviceFacts
 
 FACTS = DeviceFacts(
@@ -33,18 +33,6 @@ FACTS = DeviceFacts(
     largest_block=(1024, 1024, 64),
     threads=1024,
 )
-
-
-class Result(int):
-    """As a result of the bindings: an int with a name."""
-
-    name = "CUDA_ERROR_INVALID_VALUE"
-
-    @classmethod
-    def of(cls, name: str) -> Result:
-        made = cls(1)
-        made.name = name
-        return made
 
 
 @dataclass(frozen=True)
@@ -68,6 +56,27 @@ class Memory:
         self.pointer = start + -start % 256
 
 
+class StandInMarks:
+    """As `Marks`.  A mark is written when the test says that the work before it is done."""
+
+    def __init__(self, driver: StandInDriver):
+        self.driver = driver
+        self.put_: list[tuple[int, int, int]] = []
+        self.words: dict[int, int] = {}
+
+    def put(self, at: int, number: int, stream: int) -> bool:
+        self.put_.append((at, number, stream))
+        self.driver.log.append(("mark", stream))
+        return True
+
+    def reached(self, at: int) -> int:
+        return self.words.get(at, 0)
+
+    def done(self, count: int) -> None:
+        """The first `count` marks are written."""
+        self.words |= {at: number for at, number, _ in self.put_[:count]}
+
+
 @dataclass
 class StandInDriver:
     """The calls of `Driver`.  log: their names with what tells them apart.  fails: results of calls by name."""
@@ -78,6 +87,9 @@ class StandInDriver:
     fails: dict[str, str] = field(default_factory=dict)
     parameters: dict[str, int] = field(default_factory=dict)
     context: int = 100
+    functions: list[str] = field(default_factory=list)
+    recording: set[int] = field(default_factory=set)
+    words: Any = None
     owners: dict[int, int] = field(default_factory=dict)
 
     def _note(self, name: str, *more: Any) -> None:
@@ -89,43 +101,39 @@ class StandInDriver:
         self._note("load")
         return object()
 
-    def function(self, library: Any, name: str) -> str:
-        return name
+    def unload(self, library: Any) -> None:
+        self._note("unload", library)
 
-    def allow_shared(self, function: str, size: int) -> None:
-        self._note("allow_shared", function, size)
+    def function(self, library: Any, name: str) -> int:
+        if name not in self.functions:
+            self.functions.append(name)
+        return self.functions.index(name) + 1
 
-    def stream(self, handle: int) -> int:
-        return handle
+    def allow_shared(self, function: int, size: int) -> None:
+        self._note("allow_shared", self.functions[function - 1], size)
 
-    def raw_launch(
-        self,
-        function: str,
-        gx: int,
-        gy: int,
-        gz: int,
-        bx: int,
-        by: int,
-        bz: int,
-        shared: int,
-        stream: int,
-        address: int,
-        _: int,
-    ) -> tuple[Result]:
+    def launch(self, config: Any, handle: Any, parameters: Any, extra: None) -> int:
         if "launch" in self.fails:
-            return (Result.of(self.fails["launch"]),)
+            return -list(self.fails).index("launch") - 1
+        function = self.functions[handle.value - 1]
+        given = LaunchConfig.from_address(config.value)
+        grid, block = (given.grid_x, given.grid_y, given.grid_z), (given.block_x, given.block_y, given.block_z)
         count = self.parameters[function]
-        addresses = (ctypes.c_void_p * count).from_address(address) if count else ()
+        addresses = (ctypes.c_void_p * count).from_address(parameters.value) if count else ()
         slots = tuple(ctypes.string_at(place, 8) for place in addresses)
-        made = Launch(function, (gx, gy, gz), (bx, by, bz), shared, stream, slots)
+        made = Launch(function, grid, block, given.shared, given.stream or 0, slots)
         self.launches.append(made)
-        self.log.append(("launch", function, stream))
+        self.log.append(("launch", function, made.stream))
         if self.work is not None:
             self.work(made)
-        return (Result(0),)
+        return 0
 
-    def error_of(self, result: Result, what: str) -> DriverError:
-        return DriverError(result.name, what)
+    def error_of(self, result: int, what: str) -> DriverError:
+        return DriverError(list(self.fails.values())[-result - 1], what)
+
+    def marks(self, count: int) -> StandInMarks | None:
+        self.words = StandInMarks(self)
+        return self.words
 
     def copy_to_device(self, target: int, source: int, size: int, stream: int) -> None:
         self._note("copy_to_device", size)
@@ -149,7 +157,7 @@ class StandInDriver:
         self._note("synchronise_context")
 
     def is_capturing(self, stream: int) -> bool:
-        return False
+        return stream in self.recording
 
     def order(self, first: int, then: int) -> None:
         self._note("order", first, then)
@@ -180,6 +188,16 @@ class StandInDevices:
 
     def activate(self, number: int) -> None:
         self.activated.append(number)
+        self.driver.context = 100 + number
+
+    def enter(self, number: int) -> int | None:
+        before = self.driver.context if self.count > 1 else None
+        self.activate(number)
+        return before
+
+    def leave(self, before: int | None) -> None:
+        if before is not None:
+            self.driver.context = before
 
     def allocate(self, size: int) -> Memory:
         if "allocate" in self.driver.fails:

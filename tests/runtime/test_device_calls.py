@@ -292,8 +292,16 @@ def test_the_launch_is_made_on_the_device_of_the_arrays(programs: dict[str, Any]
     devices = StandInDevices(count=2)
     a, b = DeviceMemory(np.zeros(64, np.float32)), DeviceMemory(np.zeros(64, np.float32))
     devices.driver.owners = {a.pointer: 1, b.pointer: 1}
-    on(programs["scaled"], devices)(a, b, 1.0)
-    assert set(devices.activated) == {1}
+    made: list[int] = []
+    devices.driver.work = lambda launch: made.append(devices.driver.context)
+    k = on(programs["scaled"], devices)
+    for _ in range(2):
+        devices.driver.context = 100
+        k(a, b, 1.0)
+        assert devices.driver.context == 100  # that of the caller, which decides what torch and numba work on
+    with pytest.raises(tilelang_nb.LaunchError):
+        k(a, b, "1")
+    assert made == [101, 101] and devices.driver.context == 100
 
 
 def test_work_of_the_arrays_own_streams_comes_first_and_waits_after(programs: dict[str, Any]) -> None:

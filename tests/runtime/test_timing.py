@@ -209,7 +209,7 @@ def test_a_fault_that_comes_up_while_waiting_is_given_once(kernels: dict[str, An
     assert faults(devices) == []
     assert faults(devices) == [] and [e for e in devices.driver.log if e[0] == "synchronise"] == [("synchronise", 0)]
     k(*arrays, stream=4)
-    devices.driver.fails["synchronise"] = "CUDA_ERROR_ILLEGAL_ADDRESS"
+    devices.driver.fails["synchronise_context"] = "CUDA_ERROR_ILLEGAL_ADDRESS"
     (error,) = faults(devices)
     assert "illegal address on device 0 in kernel `add` of <cell> line 3" in error.diagnostic.message
     assert faults(devices) == []

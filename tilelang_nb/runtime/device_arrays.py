@@ -105,8 +105,8 @@ class Reader:
             return self._torch(given) if given.is_cuda else host_array(given)
         if library == "cupy":
             steps = tuple(given.strides)
-            stream = cupy_stream()
-            number, pointer = int(given.data.device.id), int(given.data.ptr)
+            number, pointer = int(given.data.device_id), int(given.data.ptr)
+            stream = cupy_stream(number)
             return DeviceArray(pointer, tuple(given.shape), steps, given.dtype, number, stream, "cupy", given)
         if library == "numba":
             return self._numba(given)
@@ -248,15 +248,20 @@ def torch_stream(device: int) -> int:
 
 
 @functools.cache
-def _cupy_stream() -> Callable[[], Any]:
+def _cupy_stream() -> Callable[[int], Any]:
     import sys
 
-    return sys.modules["cupy"].cuda.get_current_stream
+    current: Callable[..., Any] = sys.modules["cupy"].cuda.get_current_stream
+    try:
+        current(0)
+    except TypeError:  # an older cupy tells only that of the current device
+        return lambda device: current()
+    return current
 
 
-def cupy_stream() -> int:
-    """The stream that cupy works on."""
-    return int(_cupy_stream()().ptr)
+def cupy_stream(device: int) -> int:
+    """The stream that cupy works on with a device."""
+    return int(_cupy_stream()(device).ptr)
 
 
 def stream_handle(stream: Any) -> int:

@@ -4,8 +4,11 @@ configurations and parameter blocks of its launches.
 
 from __future__ import annotations
 
+import contextlib
 import threading
-from collections.abc import Callable, Mapping, Sequence
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,22 +17,27 @@ from ..source.diagnostic import Diagnostic, Refusal
 from ..source.wording import with_article
 from .device_faults import Faults
 from .device_reports import ReportBuffer
-from .driver import DriverError
-from .parameter_block import POINTER, Layout
+from .driver import DriverError, LaunchArguments
+from .parameter_block import POINTER, Block, Launch, Layout
 
 # Results that say that the calling thread has no context, or one of another device.
 NO_CONTEXT = ("CUDA_ERROR_INVALID_CONTEXT", "CUDA_ERROR_NOT_INITIALIZED", "CUDA_ERROR_INVALID_HANDLE")
 AXES = "xyz"
+UNUSED = 64  # programs whose code may wait to be freed
 
 
 @dataclass(eq=False)
 class Device:
-    """One device as the launches of this process share it."""
+    """One device as the launches of this process share it.
+
+    unused: libraries whose programs are gone; their code is freed when the device is known to be idle.
+    """
 
     devices: Any
     number: int
     faults: Faults
     lock: threading.RLock = field(default_factory=threading.RLock)
+    unused: deque[Any] = field(default_factory=deque)
     _reports: ReportBuffer | None = None
 
     @property
@@ -39,17 +47,46 @@ class Device:
             self._reports = ReportBuffer(self.devices)
         return self._reports
 
+    @contextlib.contextmanager
+    def current(self) -> Iterator[None]:
+        """The device is the calling thread's within."""
+        before = self.devices.enter(self.number)
+        try:
+            yield
+        finally:
+            self.devices.leave(before)
+
+    def wait(self) -> None:
+        """Wait for the launches on the device, and free the code that no one can launch any more.
+
+        The device is the calling thread's current one.  DriverError: a fault of the work.
+        """
+        driver, unused = self.devices.driver, len(self.unused)
+        taken = self.faults.take()  # and with them the kernels, whose code is needed until the wait is over
+        try:
+            if list(taken.tracks) == [0]:
+                driver.synchronise(0)
+            elif taken.tracks:  # it is not certain that their owners have not destroyed them
+                driver.synchronise_context()
+        except DriverError:
+            self.faults.give_back(taken)
+            raise
+        for _ in range(unused):
+            driver.unload(self.unused.popleft())
+
 
 def device(devices: Any, number: int) -> Device:
     """The device of a number."""
     opened: dict[int, Device] = devices.opened
-    return opened.get(number) or opened.setdefault(number, Device(devices, number, Faults(number)))
+    found = opened.get(number)
+    return found or opened.setdefault(number, Device(devices, number, Faults(number, devices.driver.marks)))
 
 
 class Loaded:
     """A program in the context of one device.
 
-    functions: for each launch, of the driver.  Refusal TL302: the device cannot run it.  DeviceError: it has no code.
+    functions: for each launch, of the driver.  Who launches one holds this object; when it dies, no launch can follow.
+    Refusal TL302: the device cannot run it.  DeviceError: it has no code.
     """
 
     def __init__(self, program: Any, on: Device):
@@ -57,8 +94,12 @@ class Loaded:
         devices = on.devices
         facts = devices.facts(on.number)
         check_architecture(program.arch, facts)
-        self.library = devices.driver.load(program.cubin)
-        self.functions = [devices.driver.function(self.library, launch.name) for launch in program.launches]
+        if len(on.unused) > UNUSED:
+            on.wait()
+        library = devices.driver.load(program.cubin)
+        # The finaliser runs in any thread and at any point, so it only takes a note.
+        weakref.finalize(self, on.unused.append, library).atexit = False
+        self.functions = [devices.driver.function(library, launch.name) for launch in program.launches]
         self._shared = [facts.shared_bytes_default] * len(self.functions)
 
     def allow_shared(self, index: int, size: int) -> None:
@@ -92,15 +133,9 @@ def check_architecture(arch: str, facts: Any) -> None:
 
 @dataclass
 class Step:
-    """One launch of a plan.
+    """One launch of a plan whose grid is not empty.  report: reads what it printed; None if it prints nothing."""
 
-    configuration: grid, block and dynamic shared bytes as the driver takes them; None where the grid is empty.
-    report: reads what it printed; None if it prints nothing.
-    """
-
-    function: Any
-    index: int
-    configuration: tuple[int, int, int, int, int, int, int] | None
+    launch: Launch
     report: Any
 
 
@@ -133,22 +168,19 @@ class Plan:
             if launch.report:
                 constants[launch.report] = (POINTER, self.device.reports.pointer)
         places |= {name: len(order) + at for at, name in enumerate(constants)}
-        slots = [[places[parameter.name] for parameter in launch.parameters] for launch in launches]
-        self.layout = Layout(list(order.values()), list(constants.values()), slots)
-        self.steps = [self._step(index, sizes) for index in range(len(launches))]
-        self.run = self._run_with_reports if self.reports else self._runner()
-
-    def _step(self, index: int, sizes: Mapping[str, int]) -> Step:
-        launch = self.loaded.program.launches[index]
-        grid, block, shared = launch.configuration(sizes)
-        grid, block = _three(grid), _three(block)
-        configuration = None
-        if all(grid):
+        self.steps: list[Step] = []
+        for index, launch in enumerate(launches):
+            grid, block, shared = launch.configuration(sizes)
+            grid, block = _three(grid), _three(block)
+            if not all(grid):
+                continue
             self._check(launch.name, grid, block)
-            self.loaded.allow_shared(index, shared)
-            configuration = (*grid, *block, shared)
-        report = self.loaded.program.reports[index] if launch.report else None
-        return Step(self.loaded.functions[index], index, configuration, report)
+            loaded.allow_shared(index, shared)
+            slots = tuple(places[parameter.name] for parameter in launch.parameters)
+            made = Launch(loaded.functions[index], (*grid, *block, shared), slots)
+            self.steps.append(Step(made, loaded.program.reports[index] if launch.report else None))
+        self.layout = Layout(list(order.values()), list(constants.values()), [step.launch for step in self.steps])
+        self.run = self._run_with_reports if self.reports else self._run
 
     def _check(self, name: str, grid: tuple[int, ...], block: tuple[int, ...]) -> None:
         facts = self.device.devices.facts(self.device.number)
@@ -165,43 +197,31 @@ class Plan:
             problem = f"a block of `{name}` has {block[0] * block[1] * block[2]} threads, the device takes 1 to 1024"
             raise Refusal(say.LaunchConfiguration(problem=problem, remedy="give `T.Kernel` fewer `threads`"))
 
-    def _runner(self) -> Callable[[Sequence[Any], int], Shown]:
-        """`run(values, stream)`: put the launches into a stream; values in the order of `order`.
+    def _run(self, values: Sequence[Any], stream: int) -> Shown:
+        """Put the launches into a stream; values in the order of `order`.
 
         DriverError: the driver refuses.  struct.error, OverflowError: a number does not fit its type.
-        What a call needs is in local variables: this is most of what the host does for it.
         """
-        layout, device = self.layout, self.device
-        driver, activate, number = device.devices.driver, device.devices.activate, device.number
-        pack_into, free, new_block, stream_of = layout.pack_into, layout.free, layout.block, driver.stream
-        launch, one_device, again = driver.raw_launch, device.devices.count == 1, self._again
-        steps = [(step.function, *step.configuration, step.index) for step in self.steps if step.configuration]
+        block = self.layout.filled(values, stream)
+        launch = self.device.devices.driver.launch
+        for call in block.calls:
+            result = launch(*call)
+            if result:
+                self.again(result, call, block)
+        self.layout.free.append(block)
+        return NOTHING_SHOWN
 
-        def run(values: Sequence[Any], stream: int) -> Shown:
-            block = free.pop() if free else new_block()
-            pack_into(block.memory, 0, *values)
-            handle, addresses = stream_of(stream), block.addresses
-            if not one_device:
-                activate(number)
-            for function, gx, gy, gz, bx, by, bz, shared, index in steps:
-                result = launch(function, gx, gy, gz, bx, by, bz, shared, handle, addresses[index], 0)[0]
-                if result:
-                    again(result, (function, gx, gy, gz, bx, by, bz, shared, handle, addresses[index], 0))
-            free.append(block)
-            return NOTHING_SHOWN
-
-        return run
-
-    def _again(self, result: Any, arguments: tuple[Any, ...]) -> None:
+    def again(self, result: int, call: LaunchArguments, block: Block) -> None:
         """A launch failed: a thread that did nothing on the device yet has no context; it gets one, once."""
         devices = self.device.devices
         error = devices.driver.error_of(result, "launching")
-        if error.result not in NO_CONTEXT:
+        if error.result in NO_CONTEXT:
+            devices.activate(self.device.number)
+            result = devices.driver.launch(*call)
+            error = devices.driver.error_of(result, "launching") if result else None
+        if error is not None:
+            error.ran = call is not block.calls[0]
             raise error
-        devices.activate(self.device.number)
-        result = devices.driver.raw_launch(*arguments)[0]
-        if result:
-            raise devices.driver.error_of(result, "launching")
 
     def _run_with_reports(self, values: Sequence[Any], stream: int) -> Shown:
         """Launch by launch, so that what one says stands before what the next does; none follows a failed assertion."""
@@ -209,19 +229,17 @@ class Plan:
         driver = on.devices.driver
         printed: list[str] = []
         with on.lock:
-            on.devices.activate(on.number)
-            block = self.layout.block()
-            self.layout.pack_into(block.memory, 0, *values)
-            for step in self.steps:
-                if step.configuration is None:
-                    continue
+            block = self.layout.filled(values, stream)
+            for step, call in zip(self.steps, block.calls):
                 silent = step.report is None or driver.is_capturing(stream)
                 if not silent:
                     on.reports.clear(stream)
-                self._launch(step, block.addresses[step.index], stream)
+                result = driver.launch(*call)
+                if result:
+                    self.again(result, call, block)
                 if silent:
                     continue
-                grid, threads = step.configuration[:3], step.configuration[3:6]
+                grid, threads = step.launch.configuration[:3], step.launch.configuration[3:6]
                 try:
                     words = on.reports.read(stream)
                 except DriverError as error:
@@ -234,25 +252,18 @@ class Plan:
             self.layout.free.append(block)
             return Shown(tuple(printed))
 
-    def _launch(self, step: Step, address: int, stream: int) -> None:
-        driver = self.device.devices.driver
-        assert step.configuration is not None
-        arguments = (step.function, *step.configuration, driver.stream(stream), address, 0)
-        result = driver.raw_launch(*arguments)[0]
-        if result:
-            self._again(result, arguments)
-
     def launcher(self, values: Sequence[Any], stream: int) -> Callable[[], None]:
         """The launches for these values and nothing else: for timing, where what a kernel says is not read."""
-        block = self.layout.block()
-        self.layout.pack_into(block.memory, 0, *values)
+        block = self.layout.filled(values, stream)
         if self.reports:
             self.device.reports.clear(stream)
-        steps = [step for step in self.steps if step.configuration is not None]
+        driver = self.device.devices.driver
 
         def launch() -> None:
-            for step in steps:
-                self._launch(step, block.addresses[step.index], stream)
+            for call in block.calls:
+                result = driver.launch(*call)
+                if result:
+                    self.again(result, call, block)
 
         return launch
 

@@ -10,23 +10,20 @@ from .numba_device import opened
 
 
 def faults(devices: Any = None) -> list[LaunchError]:
-    """Wait for the streams that launches may still run in; the faults of devices that come up then.
+    """Wait for the launches that may still run; the faults of devices that come up then.
 
-    Streams that record a graph are left alone: waiting would spoil it.
+    Where a graph is being recorded nothing is waited for: it would spoil the recording.
     """
     found = []
     devices = opened() if devices is None else devices
     for on in list(devices.opened.values()) if devices is not None else ():
-        kernels = {stream: kernel for kernel, stream in on.faults.running}
-        if not kernels:
+        last = on.faults.last
+        if on.faults.lost is not None or (last is None and not on.unused):
             continue
-        last = on.faults.running[-1][0]
         try:
-            devices.activate(on.number)
-            for stream in kernels:
-                if not devices.driver.is_capturing(stream):
-                    devices.driver.synchronise(stream)
-                on.faults.idle(stream)
+            with on.current():
+                on.wait()
         except DriverError as error:
-            found.append(on.faults.error(error, last))
+            if last is not None and "STREAM_CAPTURE" not in error.result:
+                found.append(on.faults.error(error, last))
     return found

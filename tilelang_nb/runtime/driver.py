@@ -1,12 +1,18 @@
 """The calls of the CUDA driver that launches need, over `cuda.bindings`: libraries, launches, copies, events.
 
 Devices, contexts, memory and streams are numba's (`numba_device`); what numba does not give, or gives too slowly for
-the path of every launch, is here.  Handles are the objects of the bindings, addresses and sizes are ints.
+the path of every launch, is here.  The calls of that path go through ctypes with arguments made before: the bindings
+would make new ones for each call.  Handles, addresses and sizes are ints.
 """
 
 from __future__ import annotations
 
+import ctypes
+import sys
+from collections.abc import Sequence
 from typing import Any
+
+LIBRARY = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
 
 # Results after which the context of the process takes no more work: only a new process has a working one.
 LOST = frozenset(
@@ -53,18 +59,69 @@ class DriverError(Exception):
         return self.result.removeprefix("CUDA_ERROR_").lower().replace("_", " ")
 
 
+PORTABLE, MAPPED = 1, 2  # memory of the host for every context, with addresses on the devices
+
+
+class Marks:
+    """Words of the host's memory, one for a stream: `put` lets the stream write it when the work before is done.
+
+    They can be read after the context was lost.  The memory is as long as the process.
+    """
+
+    def __init__(self, address: int, count: int, write: Any):
+        self.count, self._write, self._address = count, write, address
+        self._words = (ctypes.c_uint32 * count).from_address(address)
+        for at in range(count):
+            self._words[at] = 0
+
+    def put(self, at: int, number: int, stream: int) -> bool:
+        """Put the write of word `at` into a stream; False where the driver refuses."""
+        place = ctypes.c_void_p(self._address + 4 * at)
+        return self._write(ctypes.c_void_p(stream), place, ctypes.c_uint32(number), 0) == 0
+
+    def reached(self, at: int) -> int:
+        """The last number that was written."""
+        return int(self._words[at])
+
+
+class LaunchConfig(ctypes.Structure):
+    """`CUlaunchConfig`: extents of the grid and of a block, bytes of dynamic shared memory, the stream."""
+
+    _fields_ = (
+        *((name, ctypes.c_uint) for name in ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z", "shared")),
+        ("stream", ctypes.c_void_p),
+        ("attributes", ctypes.c_void_p),
+        ("attribute_count", ctypes.c_uint),
+    )
+
+
+# What `Driver.launch` takes: addresses of a configuration, of a function, of the array of parameter addresses; None.
+LaunchArguments = tuple[ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, None]
+
+
+def launch_arguments(config: LaunchConfig, function: int, parameters: int) -> LaunchArguments:
+    """The arguments of one launch.  They hold nothing alive."""
+    return ctypes.c_void_p(ctypes.addressof(config)), ctypes.c_void_p(function), ctypes.c_void_p(parameters), None
+
+
+def launch_config(configuration: Sequence[int], stream: int = 0) -> LaunchConfig:
+    """Grid x, y, z, block x, y, z and bytes of dynamic shared memory as the driver takes them."""
+    return LaunchConfig(*configuration, stream, None, 0)
+
+
 class Driver:
     """The driver of this process.  Every method raises DriverError where the driver refuses.
 
-    raw_launch: the driver's own launch for the path of every call, `(function, grid x, y, z, block x, y, z, bytes of
-    dynamic shared memory, stream, address of the array of parameter addresses, 0) -> (result,)`.
+    launch: the driver's own launch for the path of every call, of `LaunchArguments` as four arguments; gives the number
+    of a result, 0 for none.  Releases the interpreter's lock, since the driver may wait for room in its queue.
     """
 
     def __init__(self) -> None:
         from cuda.bindings import driver
 
         self._cuda = driver
-        self.raw_launch = driver.cuLaunchKernel
+        self._library = ctypes.CDLL(LIBRARY)
+        self.launch = self._library.cuLaunchKernelEx
         self._streams: dict[int, Any] = {}
 
     def _do(self, what: str, returned: tuple[Any, ...]) -> Any:
@@ -73,23 +130,32 @@ class Driver:
             raise DriverError(result.name, what)
         return values[0] if len(values) == 1 else values or None
 
-    def error_of(self, result: Any, what: str) -> DriverError:
-        """The exception of a result that is not 0."""
-        return DriverError(result.name, what)
+    def error_of(self, result: int, what: str) -> DriverError:
+        """The exception of the number of a result that is not 0."""
+        try:
+            return DriverError(self._cuda.CUresult(result).name, what)
+        except ValueError:  # of a driver that is newer than the bindings
+            return DriverError(f"CUDA_ERROR_{result}", what)
 
     # -- contexts
 
-    def retain_context(self, device: int) -> Any:
+    def retain_context(self, device: int) -> int:
         """The primary context of a device: the one that numba and the frameworks use."""
-        return self._do("opening the device", self._cuda.cuDevicePrimaryCtxRetain(device))
+        return int(self._do("opening the device", self._cuda.cuDevicePrimaryCtxRetain(device)))
 
     def current_context(self) -> int:
         """The context of the calling thread; 0 for none."""
-        return int(self._do("asking for the context", self._cuda.cuCtxGetCurrent()) or 0)
+        word = ctypes.c_void_p()
+        result = self._library.cuCtxGetCurrent(ctypes.byref(word))
+        if result:
+            raise self.error_of(result, "asking for the context")
+        return word.value or 0
 
-    def set_context(self, context: Any) -> None:
-        """Make a context the calling thread's."""
-        self._do("choosing the context", self._cuda.cuCtxSetCurrent(context))
+    def set_context(self, context: int) -> None:
+        """Make a context the calling thread's; 0 for none."""
+        result = self._library.cuCtxSetCurrent(ctypes.c_void_p(context))
+        if result:
+            raise self.error_of(result, "choosing the context")
 
     def synchronise_context(self) -> None:
         """Wait for all work of the current context."""
@@ -101,13 +167,18 @@ class Driver:
         """A library of kernels for the devices of its architecture."""
         return self._do("loading the kernel", self._cuda.cuLibraryLoadData(cubin, None, None, 0, None, None, 0))
 
-    def function(self, library: Any, name: str) -> Any:
+    def unload(self, library: Any) -> None:
+        """Free the memory of a library, none of whose kernels runs or will run."""
+        self._do("unloading a kernel", self._cuda.cuLibraryUnload(library))
+
+    def function(self, library: Any, name: str) -> int:
         """A kernel of a library as a function of the current context."""
         kernel = self._do("finding the kernel", self._cuda.cuLibraryGetKernel(library, name.encode()))
-        return self._do("finding the kernel", self._cuda.cuKernelGetFunction(kernel))
+        return int(self._do("finding the kernel", self._cuda.cuKernelGetFunction(kernel)))
 
-    def allow_shared(self, function: Any, size: int) -> None:
+    def allow_shared(self, handle: int, size: int) -> None:
         """Let launches of a function use up to `size` bytes of dynamic shared memory."""
+        function = self._cuda.CUfunction(handle)
         attribute = self._cuda.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
         self._do("raising the shared memory of the kernel", self._cuda.cuFuncSetAttribute(function, attribute, size))
 
@@ -150,9 +221,25 @@ class Driver:
         self._do("waiting for the stream", self._cuda.cuStreamSynchronize(self.stream(stream)))
 
     def is_capturing(self, stream: int) -> bool:
-        """Does the stream record a graph instead of running its work?"""
-        status = self._do("asking for the state of the stream", self._cuda.cuStreamIsCapturing(self.stream(stream)))
-        return int(status) != 0
+        """Does the stream record a graph instead of running its work?  The default stream never does."""
+        if not stream:
+            return False
+        state = ctypes.c_int()
+        result = self._library.cuStreamIsCapturing(ctypes.c_void_p(stream), ctypes.byref(state))
+        if result:
+            raise self.error_of(result, "asking for the state of the stream")
+        return state.value != 0
+
+    def marks(self, count: int) -> Marks | None:
+        """Words of the host's memory that streams write; None where the driver has no such memory or no such write."""
+        memory = ctypes.c_void_p()
+        try:
+            write = self._library.cuStreamWriteValue32_v2
+        except AttributeError:
+            return None
+        if self._library.cuMemHostAlloc(ctypes.byref(memory), ctypes.c_size_t(4 * count), PORTABLE | MAPPED):
+            return None
+        return Marks(memory.value or 0, count, write)
 
     def order(self, first: int, then: int) -> None:
         """What is put into stream `then` from now on waits for what stream `first` holds."""

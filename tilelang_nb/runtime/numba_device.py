@@ -11,17 +11,15 @@ import ctypes
 import functools
 import os
 import re
-import sys
 import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .driver import Driver, DriverError
+from .driver import LIBRARY, Driver, DriverError
 
 if TYPE_CHECKING:
     import numpy as np  # the targets are known before numpy is loaded, while a notebook loads the extension
 
-LIBRARIES = {"win32": "nvcuda.dll"}
 NO_DRIVER = "no NVIDIA driver is installed"
 SIMULATED = "NUMBA_ENABLE_CUDASIM is set"
 
@@ -71,7 +69,7 @@ def missing() -> str | None:
 def _missing() -> str | None:
     # Without a driver there is nothing for numba to find, and the import of numba would be the slowest part of a cell.
     try:
-        ctypes.CDLL(LIBRARIES.get(sys.platform, "libcuda.so.1"))
+        ctypes.CDLL(LIBRARY)
     except OSError:
         return NO_DRIVER
     try:
@@ -124,23 +122,19 @@ class NumbaDevices:
     """The devices, their contexts, memory and streams.
 
     Methods act in the context of the device that is current in the thread; `activate` chooses it.
-    opened: what launches share of each device, by its number.
+    count: of devices.  opened: what launches share of each device, by its number.
     """
 
     def __init__(self) -> None:
         from numba import cuda
 
         self._numba = cuda
+        self.count = len(cuda.gpus)
         self.driver = Driver()
         self.opened: dict[int, Any] = {}
-        self._contexts: dict[int, Any] = {}
         self._handles: dict[int, int] = {}
         self._lock = threading.Lock()
         self._facts: dict[int, DeviceFacts] = {}
-
-    @property
-    def count(self) -> int:
-        return len(self._numba.gpus)
 
     def facts(self, number: int) -> DeviceFacts:
         """What is known of a device."""
@@ -193,14 +187,27 @@ class NumbaDevices:
 
     def activate(self, number: int) -> None:
         """Make the primary context of a device the calling thread's."""
-        context = self._contexts.get(number)
+        context = self._handles.get(number)
         if context is None:
             with self._lock:
                 self._numba.gpus[number].get_primary_context()  # so that numba has it too
-                context = self.driver.retain_context(number)
-                self._contexts[number], self._handles[number] = context, int(context)
-        if self.driver.current_context() != self._handles[number]:
+                context = self._handles[number] = self.driver.retain_context(number)
+        if self.driver.current_context() != context:
             self.driver.set_context(context)
+
+    def enter(self, number: int) -> int | None:
+        """Make the device the calling thread's; what `leave` takes to choose the one before again.
+
+        The device that is current is also that of torch, cupy and numba: a call must not change it.
+        """
+        before = self.driver.current_context() if self.count > 1 else None
+        self.activate(number)
+        return before
+
+    def leave(self, before: int | None) -> None:
+        """Choose the device from before `enter` again."""
+        if before is not None and before != self.driver.current_context():
+            self.driver.set_context(before)
 
     # -- memory
 

@@ -1,8 +1,8 @@
-"""The arguments of a launch as the driver takes them: one slot of memory per parameter of the CUDA kernel and an array
-of the addresses of the slots.
+"""The arguments of a launch as the driver takes them: one slot of memory per parameter of the CUDA kernel, an array of
+the addresses of the slots, and the configuration.
 
-A block is made once and filled anew for every launch; its slots begin at multiples of 8 bytes, which aligns every
-type that a kernel takes by value.
+A block is made once and filled anew for every call; its slots begin at multiples of 8 bytes, which aligns every type
+that a kernel takes by value.
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from .driver import launch_arguments, launch_config
 from .host_arrays import host_dtype
 
 SLOT = 8
@@ -60,29 +62,51 @@ def packed_number(dtype: str, number: Any) -> Any:
     return int(np.asarray(number, np.float64).astype(kind).view(f"uint{8 * kind.itemsize}"))
 
 
+@dataclass(frozen=True)
+class Launch:
+    """One launch of a call.  configuration: grid, block and dynamic shared bytes.  places: for each parameter of the
+    CUDA kernel, in their order, the number of its slot.
+    """
+
+    function: int
+    configuration: tuple[int, int, int, int, int, int, int]
+    places: tuple[int, ...]
+
+
 class Block:
-    """memory: the slots.  addresses: for each launch, of the array of the addresses of its parameters' slots."""
+    """memory: the slots.  calls: for each launch what `Driver.launch` takes.  stream: the one they go into."""
 
-    __slots__ = ("_arrays", "addresses", "memory")
+    __slots__ = ("_arrays", "_configs", "calls", "memory", "stream")
 
-    def __init__(self, slots: int, launches: Sequence[Sequence[int]]):
+    def __init__(self, slots: int, launches: Sequence[Launch]):
         self.memory = (ctypes.c_char * (SLOT * max(slots, 1)))()
+        self.stream = 0
         start = ctypes.addressof(self.memory)
         self._arrays = [
-            (ctypes.c_void_p * max(len(places), 1))(*(start + SLOT * place for place in places)) for places in launches
+            (ctypes.c_void_p * max(len(launch.places), 1))(*(start + SLOT * place for place in launch.places))
+            for launch in launches
         ]
-        self.addresses = [ctypes.addressof(array) for array in self._arrays]
+        self._configs = [launch_config(launch.configuration) for launch in launches]
+        self.calls = tuple(
+            launch_arguments(config, launch.function, ctypes.addressof(array))
+            for launch, config, array in zip(launches, self._configs, self._arrays)
+        )
+
+    def turn_to(self, stream: int) -> None:
+        """Let the launches go into another stream."""
+        for config in self._configs:
+            config.stream = stream
+        self.stream = stream
 
 
 class Layout:
     """The slots for the calls of a plan: first those of the values of a call, then those of its constants.
 
-    dtypes: of the values, POINTER for addresses.  constants: type and number of each.  launches: for each launch the
-    slots of the parameters of its CUDA kernel, in their order.  Several threads may launch at once: each takes a free
-    block and gives it back.  struct.error: a constant does not fit its type.
+    dtypes: of the values, POINTER for addresses.  constants: type and number of each.  Several threads may launch at
+    once: each takes a free block and gives it back.  struct.error: a constant does not fit its type.
     """
 
-    def __init__(self, dtypes: Sequence[str], constants: Sequence[tuple[str, Any]], launches: Sequence[Sequence[int]]):
+    def __init__(self, dtypes: Sequence[str], constants: Sequence[tuple[str, Any]], launches: Sequence[Launch]):
         self.pack_into = struct.Struct("<" + "".join(map(slot_format, dtypes))).pack_into
         self.free: list[Block] = []
         self._begin, self._slots, self._launches = SLOT * len(dtypes), len(dtypes) + len(constants), launches
@@ -97,3 +121,11 @@ class Layout:
             made = Block(self._slots, self._launches)
             ctypes.memmove(ctypes.addressof(made.memory) + self._begin, self._constants, len(self._constants))
             return made
+
+    def filled(self, values: Sequence[Any], stream: int) -> Block:
+        """A block for one call.  struct.error, OverflowError: a number does not fit its type."""
+        block = self.block()
+        self.pack_into(block.memory, 0, *values)
+        if block.stream != stream:
+            block.turn_to(stream)
+        return block

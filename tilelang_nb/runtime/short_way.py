@@ -1,14 +1,14 @@
 """A call that is like an earlier one, launched in the shortest time.
 
 What the arguments of the earlier call said of themselves (type, type of elements, shape, order of memory, device)
-decides its launch.  Arguments that say the same need no binding: their addresses go into the parameter block.  The
-check is a function generated for the kernel, one line for each argument: a loop over them, and a call for each, would
-take as long as the driver's launch.
+decides its launch.  Arguments that say the same need no binding: their addresses go into the parameter block.  All of
+this is one function that is generated for the kernel, a line for each step of the call: loops over arguments, and a
+Python call for each step, would take as long as the driver's launch.
 """
 
 from __future__ import annotations
 
-import functools
+import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,10 +16,16 @@ from typing import Any
 import numpy as np
 
 from .device_arrays import DeviceArray, cupy_stream, library_of, new_array, torch_stream_of
+from .device_launch import NOTHING_SHOWN, Plan, Shown
 from .device_transfer import ALIGNMENT
 from .parameter_block import is_packed_as_it_is
 
 MISALIGNED = ALIGNMENT - 1
+LAUNCHED = (None, NOTHING_SHOWN)
+
+# `(arguments, stream or None) -> (result, what was shown)`, or None where the call is not like the earlier one.
+# DriverError: the driver refuses.
+Call = Callable[[tuple[Any, ...], "int | None"], "tuple[Any, Shown] | None"]
 
 # By library: what tells that an array `{a}` is not like the earlier one, which had these; and its address.
 DIFFERENCES = {
@@ -29,7 +35,7 @@ DIFFERENCES = {
         '{i}.get("strides") != {strides}',
         '{i}.get("stream") is not None',
     ),
-    "torch": ("{a}.shape != {shape}", "{a}.shape != {shape}", "{a}.dtype is not {dtype}"),
+    "torch": ("{a}.shape != {shape}", "{a}.dtype is not {dtype}"),
     "cupy": (
         "{a}.shape != {shape}",
         "{a}.dtype != {dtype}",
@@ -42,37 +48,38 @@ ADDRESSES = {
     "interface": '{i}["data"][0]',
     "torch": "{a}.data_ptr()",
     "cupy": "{a}.data.ptr",
-    "numba": "int({a}.gpu_data.device_pointer)",
+    "numba": "({a}.device_ctypes_pointer.value or 0)",
 }
 
 
-@dataclass
-class ShortWay:
-    """values: what fills the parameter block for the arguments of a call; None where they are not like the earlier
-    ones.  stream: the one that the arrays' library works on.  run, faults: of the plan.  finish: adds what is made for
-    the call to the values, and gives the tensors that the call returns.
+@dataclass(frozen=True)
+class Outputs:
+    """What a call makes.  makers: of the tensors that it returns.  places: the number of each among the values of the
+    plan.  workspaces: how many; `memory` gives their addresses for a stream, the last of the values.
     """
 
-    values: Callable[[tuple[Any, ...]], list[Any] | None]
-    stream: Callable[[], int]
-    run: Any = None
-    faults: Any = None
-    finish: Callable[[list[Any], int], Any] | None = None
+    makers: Sequence[Callable[[], Any]] = ()
+    places: Sequence[int] = ()
+    workspaces: int = 0
+    memory: Callable[[int], tuple[int, ...]] | None = None
 
 
 def short_way(
+    kernel: Any,
+    plan: Plan,
     parameters: Sequence[Any],
     args: Sequence[Any],
     bound: Mapping[str, Any],
     written: frozenset[str],
+    outputs: Outputs,
     *,
     numbers_decide: bool,
     one_device: bool,
-) -> ShortWay | None:
+) -> Call | None:
     """The short way for calls like this one; None where there is none.
 
-    bound: what the arguments were read as, by name.  written: names of parameters.  numbers_decide: do sizes of the
-    launch depend on numbers?
+    parameters: those that are given.  bound: what the arguments were read as, by name.  written: names of parameters.
+    numbers_decide: do sizes of the launch depend on numbers?
     """
     arrays = {name: array for name, array in bound.items() if isinstance(array, DeviceArray)}
     libraries = {array.library for array in arrays.values()}
@@ -113,12 +120,93 @@ def short_way(
             values.append(f"p{at}")
         else:
             return None
+    checks = [
+        f"if len(args) != {len(args)}:",
+        "    return None",
+        f"{', '.join(f'a{at}' for at in range(len(args)))}, = args",
+        f"if {' or '.join(conditions)}:",
+        "    return None",
+    ]
     pointers = [at for at, value in enumerate(values) if value.startswith("p")]
-    read = [(f"p{at}", _of(ADDRESSES[library], at)) for at in pointers]
-    streams: dict[str, Callable[[], int]] = dict.fromkeys(DIFFERENCES, _default_stream) | {"cupy": cupy_stream}
-    if library == "torch":
-        streams["torch"] = functools.partial(torch_stream_of(), next(iter(arrays.values())).device)
-    return ShortWay(_function(len(args), conditions, read, values, names), streams[library])
+    checks += [f"p{at} = {_of(ADDRESSES[library], at)}" for at in pointers]
+    checks += [f"if ({' | '.join(f'p{at}' for at in pointers)}) & {MISALIGNED}:", "    return None"]
+    checks += _stream(library, next(iter(arrays.values())).device, names)
+    return _function([*checks, *_launch(kernel, plan, values, outputs, one_device, names)], names)
+
+
+def _stream(library: str, device: int, names: dict[str, Any]) -> list[str]:
+    """The lines that find the stream; one that records a graph is nothing for the short way."""
+    find = "stream = 0"
+    if library == "cupy":
+        names["current_stream"], find = cupy_stream, f"stream = current_stream({device})"
+    elif library == "torch":
+        names["current_stream"], find = torch_stream_of(), f"stream = current_stream({device})"
+    return ["if stream is None:", f"    {find}", "if stream and is_capturing(stream):", "    return None"]
+
+
+def _launch(
+    kernel: Any, plan: Plan, values: list[str], outputs: Outputs, one_device: bool, names: dict[str, Any]
+) -> list[str]:
+    """The lines that make what the call returns, fill a parameter block and launch."""
+    on = plan.device
+    driver = on.devices.driver
+    names |= {"kernel": kernel, "faults": on.faults, "is_capturing": driver.is_capturing}
+    lines = ["if faults.lost is not None:", "    return None"]
+    made = [f"m{at}" for at in range(len(outputs.makers))]
+    for at, make in enumerate(outputs.makers):
+        names[f"make{at}"] = make
+    names["pointer_of"] = pointer_of
+    inner = [f"{name} = make{at}()" for at, name in enumerate(made)]
+    values = list(values)
+    # From the first parameter on, so that each place is right when its turn comes.
+    for place, name in sorted(zip(outputs.places, made)):
+        values.insert(place, f"pointer_of({name})")
+    if outputs.workspaces:
+        names["memory"] = outputs.memory
+        spaces = [f"w{at}" for at in range(outputs.workspaces)]
+        inner.append(f"{', '.join(spaces)}, = memory(stream)")
+        values += spaces
+    result = "None" if not made else made[0] if len(made) == 1 else f"[{', '.join(made)}]"
+    inner += ["switched = faults.kernel is not kernel or faults.stream != stream"]
+    if plan.reports:
+        names["run"] = plan.run
+        inner += [
+            "if switched:",
+            "    faults.launching(kernel, stream)",
+            f"shown = run([{', '.join(values)}], stream)",
+            "faults.launched(kernel, stream)",
+            "faults.idle(stream)",
+            f"return {result}, shown",
+        ]
+    else:
+        layout = plan.layout
+        names |= {"free": layout.free, "new_block": layout.block, "pack_into": layout.pack_into, "again": plan.again}
+        names |= {"launch": driver.launch, "refused": (struct.error, OverflowError), "LAUNCHED": LAUNCHED}
+        names["NOTHING_SHOWN"] = NOTHING_SHOWN
+        inner += [
+            "block = free.pop() if free else new_block()",
+            "try:",
+            f"    pack_into(block.memory, 0, {', '.join(values)})",
+            "except refused:",
+            "    return None",  # a number that its type does not hold: the long way says so
+            "if block.stream != stream:",
+            "    block.turn_to(stream)",
+            "if switched:",
+            "    faults.launching(kernel, stream)",
+            "for call in block.calls:",
+            "    result = launch(*call)",
+            "    if result:",
+            "        again(result, call, block)",
+            "free.append(block)",
+            "if switched:",
+            "    faults.launched(kernel, stream)",
+            "return LAUNCHED" if not made else f"return {result}, NOTHING_SHOWN",
+        ]
+    if one_device:
+        return lines + inner
+    names |= {"enter": on.devices.enter, "leave": on.devices.leave}
+    lines += [f"before = enter({on.number})", "try:"]
+    return [*lines, *(f"    {line}" for line in inner), "finally:", "    leave(before)"]
 
 
 def _said(array: Any, library: str) -> tuple[Any, Any, Any]:
@@ -135,30 +223,10 @@ def _of(text: str, at: int) -> str:
     return text.format(**{word: f"{word}{at}" for word in words})
 
 
-def _function(
-    count: int, conditions: list[str], read: list[tuple[str, str]], values: list[str], names: dict[str, Any]
-) -> Callable[[tuple[Any, ...]], list[Any] | None]:
-    """The function of a tuple of `count` arguments: the values, or None where a condition says that they differ."""
-    targets = ", ".join(f"a{at}" for at in range(count))
-    lines = [
-        "def values(args):",
-        f"    if len(args) != {count}:",
-        "        return None",
-        f"    ({targets},) = args",
-        f"    if {' or '.join(conditions)}:",
-        "        return None",
-        *(f"    {name} = {address}" for name, address in read),
-        f"    if ({' | '.join(name for name, _ in read)}) & {MISALIGNED}:",
-        "        return None",
-        f"    return [{', '.join(values)}]",
-    ]
-    exec("\n".join(lines), names)
-    function: Callable[[tuple[Any, ...]], list[Any] | None] = names["values"]
+def _function(lines: list[str], names: dict[str, Any]) -> Call:
+    exec("\n    ".join(["def call(args, stream):", *lines]), names)
+    function: Call = names["call"]
     return function
-
-
-def _default_stream() -> int:
-    return 0
 
 
 def _plain_type(dtype: str) -> type:

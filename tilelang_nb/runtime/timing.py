@@ -183,20 +183,23 @@ def bench(
     """Time the launches of a call.  Refusal: the call cannot be launched.  LaunchError: the device failed."""
     calls = DeviceCalls(kernel, build, devices)
     devices = calls.devices
+    on = None
+    before = devices.enter(devices.current())
     try:
         launch, prepared, memory = calls.launcher(args, kwargs, stream)
         works = [launch] if baseline is None else [launch, baseline]
-        number = prepared.on.number
-        clock = Clock(devices, number, prepared.stream, flush=flush)
+        on = prepared.on
+        clock = Clock(devices, on.number, prepared.stream, flush=flush)
         times = clock.several(works, repeat, warm_up)
     except DriverError as error:
-        faults = calls.faults()
-        faults.running.append((kernel, 0))
-        raise faults.error(error, kernel) from None
+        error.ran = on is not None
+        raise (calls.faults() if on is None else on.faults).error(error, kernel) from None
+    finally:
+        devices.leave(before)
     del memory  # the copies of host arrays had to live until here
     counted = calls.counted(prepared)
     size = _bytes(prepared, counted)
-    facts = devices.facts(number)
+    facts = devices.facts(prepared.on.number)
     best = roofline(limits_of(facts), size, counted.operations, counted.matrix_operations)
     name = getattr(baseline, "__name__", "the baseline") if baseline is not None else ""
     return Benchmark(
