@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from .calling import bad_argument, checked_call
+from .launch import thread_count
+from .layout_tables import FragmentTable, TileOrder, fragment_table, tile_order
 from .layouts import Fragment, Layout
-from .operands import BARRIER, FRAGMENT, GLOBAL, choice, described, flag, integer, shape_mismatch, shown, stored
+from .operands import BARRIER, FRAGMENT, GLOBAL, SHARED, choice, described, flag, integer, shape_mismatch, shown, stored
 from .values import Buffer, builder
 
 
@@ -23,8 +25,10 @@ def _map(value: Any, called: str, example: str) -> dict[Any, Any]:
 def annotate_layout(layout_map: dict) -> None:
     """Says how tiles lie in memory: `T.annotate_layout({A_shared: T.make_swizzled_layout(A_shared)})`.
 
-    layout_map: a `T.Layout`, or a function of the indices, for a shared tile; a `T.Fragment` for a fragment.
-    Results do not depend on it.  Errors: TL004 (no dict, kind of layout), TL204 (shape).
+    layout_map: a `T.Layout`, or a function of the indices, for a shared tile; a `T.Fragment` for a fragment.  A layout
+    that leaves gaps takes the shared memory for them.  Results do not depend on it; a layout that the uses of a tile do
+    not allow is not taken, and the report says why.
+    Errors: TL004 (no dict, kind of layout, two elements in one place, a thread that there is not), TL204 (shape).
     Source: upstream `tilelang/language/annotations.py`.
     """
     called = "T.annotate_layout"
@@ -39,6 +43,8 @@ def annotate_layout(layout_map: dict) -> None:
             layout = Layout(buffer.shape, layout)
         if buffer.memory == FRAGMENT and not isinstance(layout, Fragment):
             bad_argument(f"`{buffer.name}` is a fragment, and its layout a `T.Layout`", "give a `T.Fragment`")
+        if buffer.memory == SHARED and isinstance(layout, Fragment):
+            bad_argument(f"`{buffer.name}` is a shared tile, and its layout a `T.Fragment`", "give a `T.Layout`")
         if buffer.memory in (GLOBAL, BARRIER):
             bad_argument(f"`{called}` of `{buffer.name}`, which is no tile", "annotate shared tiles and fragments")
         if layout.shape != tuple(buffer.shape):
@@ -47,8 +53,14 @@ def annotate_layout(layout_map: dict) -> None:
                 "make the shapes equal",
             )
         key = f"layout{len(found.layouts)}"
-        found.layouts[key] = layout
+        found.layouts[key] = _tables(buffer, layout)
         found.operation("annotate_layout", buffer, key)
+
+
+def _tables(buffer: Buffer, layout: Layout) -> TileOrder | FragmentTable | None:
+    if not isinstance(layout, Fragment):
+        return tile_order(buffer, layout)
+    return fragment_table(buffer, layout, thread_count())
 
 
 @checked_call

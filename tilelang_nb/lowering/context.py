@@ -76,7 +76,7 @@ class LaunchContext:
     layouts: layout of every fragment; filled by infer-layouts.
     registers: the register buffer of every fragment; filled by lower-tile-operations.
     analyzer: knows the ranges of block and thread variables, and what `T.assume` said.
-    annotated: TileProgram.layouts, by key.
+    annotated: TileProgram.layouts, by key.  orders: of shared tiles, wanted: of fragments, that the text annotates.
     safe_values: what a load over the edge of a global buffer gives (`T.annotate_safe_value`), by buffer.
     """
 
@@ -90,6 +90,8 @@ class LaunchContext:
     analyzer: Analyzer
     set: ThreadSet
     annotated: Mapping[str, Any] = field(default_factory=dict)
+    orders: dict[Any, Any] = field(default_factory=dict)  # annotated_layouts.Order
+    wanted: dict[Any, Any] = field(default_factory=dict)  # language.layout_tables.FragmentTable
     layouts: dict[Any, Fragment] = field(default_factory=dict)
     registers: dict[Any, Any] = field(default_factory=dict)
     safe_values: dict[Any, Any] = field(default_factory=dict)
@@ -116,6 +118,11 @@ class LaunchContext:
             yield
         finally:
             self.set = before
+
+    def run(self, buffer: Any, most: int) -> int:
+        """How many neighbours of a row stay side by side in memory, `most` at the most."""
+        order = self.orders.get(buffer)
+        return most if order is None or order.swizzle is not None else min(most, order.run)
 
     def fresh(self, name: str) -> str:
         """A name for a buffer or variable of the compiler's own that nothing in the launch has."""

@@ -6,12 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from .annotated_layouts import FACTS as LAYOUTS
 from .spans import source_span
 
 
 @dataclass(frozen=True)
 class Decision:
-    """subject: "product", "pipeline" or "swizzle".  value: what was chosen.  reason: why, or why not something faster.
+    """subject: "product", "pipeline", "layout" or "swizzle".  value: what was chosen.  reason: why, or why not
+    something faster.
 
     line: of the cell that it speaks of, None where it is no place of the text.
     """
@@ -36,6 +38,9 @@ def _decisions(facts: dict[str, Any]) -> Iterator[Decision]:
         asked = "" if plan.stages == plan.wanted else f"{plan.wanted} stages do not fit into shared memory"
         value = f"{plan.stages} stage{'s' * (plan.stages > 1)} of {tiles}"
         yield Decision("pipeline", value, asked, _line(plan.loop.span))
+    for buffer, annotation in facts.get(LAYOUTS, {}).items():
+        taken = "as annotated" if not annotation.refused else "not as annotated"
+        yield Decision("layout", f"{buffer.name} {taken}", annotation.refused, _line(annotation.span))
     for buffer, swizzle in facts.get("swizzles", {}).items():
         detail = f"16-byte chunk c of row r at c xor (r / {swizzle.every} mod {swizzle.span})"
         yield Decision("swizzle", buffer.name, detail)

@@ -4,9 +4,10 @@ Before: a legal launch.  After: `launch.layouts` has the layout of every fragmen
 layout of every T.Parallel loop, by the variable of its outermost dimension; in each loop the executing threads hold
 all fragment elements they touch.
 
-The strictest users speak first: matrix products, then reductions (the result lies where the rows of the source lie),
-then loops, the largest first; whatever they settle is carried on until nothing changes.  A loop that touches no
-settled fragment gets neighbouring threads for neighbouring elements.
+Layouts that the text gives come first, and are given up where the uses of their fragment need another one.  Then the
+strictest users speak: matrix products, then reductions (the result lies where the rows of the source lie), then loops,
+the largest first; whatever they settle is carried on until nothing changes.  A loop that touches no settled fragment
+gets neighbouring threads for neighbouring elements.
 
 A fragment whose uses cannot be reconciled is *demoted*: it becomes a shared tile and the launch is legalised again.
 Where the text has threads write one element with different values, no place helps, and TL210 says so.
@@ -22,6 +23,7 @@ from tilelang_nb.language.tile_program import written
 from tilelang_nb.layout.fragment import Fragment, blocked, uniform
 from tilelang_nb.source import catalogue as say
 
+from .annotated_layouts import give_up, wanted_fragment
 from .context import LaunchContext, ThreadSet
 from .legalise import legalised
 from .loop_layouts import Contradiction, LoopLayouts, linear
@@ -48,6 +50,11 @@ def infer_layouts(function: Any, launch: LaunchContext) -> Any:
             launch.facts["loops"] = inference.loops
             launch.facts["whole-body"] = inference.first_replica_only
             return function
+        by_hand = {buffer for buffer in conflicts if buffer in launch.wanted}
+        if by_hand:
+            for buffer in by_hand:
+                give_up(buffer, "its uses need another one", launch)
+            continue
         stray = conflicts - _fragments(launch.facts["tile"].body)
         if stray:
             name = min(buffer.name for buffer in stray)
@@ -87,6 +94,10 @@ class LayoutInference:
         for buffer in self.sites.fragments:
             if buffer in self.reducers:
                 self._set(buffer, uniform(_shape(buffer), self._set_of(buffer).count))
+            else:
+                wanted = wanted_fragment(buffer, self._set_of(buffer).count, self.launch)
+                if wanted is not None:
+                    self._set(buffer, wanted)
         nests = sorted((nest for nest in self.sites.nests if nest.loops), key=self._order)
         self._constrain(strict=True)
         self._propagate(nests)

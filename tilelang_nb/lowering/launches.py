@@ -2,7 +2,8 @@
 
 Before: one PrimFunc with bindings of scalars and launches in sequence.  After: a list of PrimFuncs in launch order,
 whose bodies are the launches (`thread_extent` attributes down to the work), each with its LaunchContext; scalars
-bound between launches are inlined, buffers of `T.alloc_global` are trailing parameters.
+bound between launches are inlined, buffers of `T.alloc_global` are trailing parameters, and annotations of layouts
+are in the contexts.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from tvm.sym import Analyzer
 
 from tilelang_nb.source.text import Text
 
+from .annotated_layouts import read_annotations
 from .context import LaunchContext, ThreadSet, Workspace
 from .rewrite import constant, dtype_of, map_children, nothing, scope, statements, substitute, walk
 
@@ -53,7 +55,8 @@ def split_launches(
         symbol = name if number == 0 else f"{name}_{number}"
         launch = tir.PrimFunc(parameters, substitute(body, renamed), span=function.span)
         launch = launch.with_attr("global_symbol", symbol)
-        launches.append((launch, _context(launch, text, arch, options, annotated)))
+        context = _context(launch, text, arch, options, annotated)
+        launches.append((read_annotations(launch, context), context))
     kept = tuple(Workspace(buffer.name, tuple(buffer.shape), dtype_of(buffer)) for buffer in renamed.values())
     return launches, kept
 

@@ -102,8 +102,12 @@ def plan_pipelines(function: Any, launch: LaunchContext) -> Any:
     pipelines = [replace(plan, stages=min(plan.stages, most)) for plan in every if most > 1]
     limit = shared_memory_limit(launch.arch)
     while pipelines:
-        body = _Rewriter(pipelines).statement(function.body)
+        rewriter = _Rewriter(pipelines)
+        body = rewriter.statement(function.body)
         if needed_shared_memory(body) <= limit:
+            launch.orders.update(
+                {new: launch.orders[old] for old, new in rewriter.tiles.items() if old in launch.orders}
+            )
             left = {plan.loop.loop_var: plan for plan in pipelines}
             launch.facts["pipelines"] = tuple(left.get(p.loop.loop_var, replace(p, stages=1)) for p in every)
             return function.with_body(body)

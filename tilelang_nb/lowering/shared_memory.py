@@ -1,7 +1,9 @@
 """plan-shared-memory: all shared tiles of a launch in one arena.
 
 Before: an AllocBuffer per tile. After: one byte array at the start of the launch, and every tile a view
-(DeclBuffer) at its offset. Tiles that are never alive at the same time share space. A tile is alive from its first
+(DeclBuffer) at its offset; tiles in an order by hand, other than a swizzle, are addressed by one index.
+
+Tiles that are never alive at the same time share space. A tile is alive from its first
 to its last access in the order of the text; a loop that uses it keeps it alive throughout, unless the tile was
 allocated inside. Threads of different `T.ws` groups run at the same time, so what they use is alive together.
 mbarriers have space of their own.
@@ -22,6 +24,7 @@ from tvm import tirx as tir
 from tilelang_nb.language.tile_program import operation_name
 from tilelang_nb.source import catalogue as say
 
+from .annotated_layouts import ordered_tiles
 from .architecture import capability
 from .barriers import WARP_GROUPS
 from .context import SHARED, LaunchContext, SharedBuffer
@@ -62,6 +65,7 @@ class _Tile:
 
 def plan_shared_memory(func: tir.PrimFunc, launch: LaunchContext) -> tir.PrimFunc:
     """The stage.  `launch.facts["shared_memory"]` gets the SharedBuffers."""
+    func = ordered_tiles(func, launch)
     lifetimes = _Lifetimes(func.body)
     tiles = [tile for tile in lifetimes.tiles.values() if tile.begin >= 0]
     if not lifetimes.tiles:

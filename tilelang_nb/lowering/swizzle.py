@@ -2,7 +2,7 @@
 
 Before: every access to such a tile has the indices of the text.  After: the last index is that of `layout/swizzle.py`,
 in loads, stores and addresses alike.  Vectors of up to 16 bytes stay together.  A tile that is also seen through a
-view keeps its order.
+view keeps its order, and one whose order the text gives has that.
 """
 
 from __future__ import annotations
@@ -61,6 +61,11 @@ def _swizzles(body: Any, launch: LaunchContext) -> dict[Any, Swizzle]:
     viewed = launch.facts.get("viewed tiles", set())
     found: dict[Any, Swizzle] = {}
     for buffer in declared:
+        by_hand = launch.orders.get(buffer)
+        if by_hand is not None:
+            if by_hand.swizzle is not None and by_hand.swizzle.moves:
+                found[buffer] = by_hand.swizzle
+            continue
         if buffer not in wanted or buffer in viewed or len(buffer.shape) < 2:
             continue
         size = max(tvm.DataType(dtype_of(buffer)).bits // 8, 1)

@@ -37,7 +37,8 @@ def vector_width(nest: Nest, launch: LaunchContext) -> int:
     if not nest.simple or None in nest.extents or not nest.memory or constant(nest.loops[-1].min) != 0:
         return 1
     var, extent = nest.loops[-1].loop_var, size(nest.loops[-1].extent)
-    width = max(1, min((lanes_of(dtype_of(access.buffer)) for access in nest.memory), default=1))
+    lanes = (launch.run(access.buffer, lanes_of(dtype_of(access.buffer))) for access in nest.memory)
+    width = max(1, min(lanes, default=1))
     while width > 1:
         if extent % width == 0 and all(
             is_wide(access.buffer, access.indices, var, width, launch.analyzer, step=True) for access in nest.memory
@@ -105,7 +106,7 @@ def widest(stores: Iterable[Any], var: Any, limit: int, launch: LaunchContext) -
     # Registers need no vectors: only what is in memory says how wide one access may be.
     shared = [buffer for buffer, _ in accesses if scope(buffer) not in REGISTERS]
     for buffer in shared or [buffer for buffer, _ in accesses]:
-        width = min(width, lanes_of(dtype_of(buffer)))
+        width = min(width, launch.run(buffer, lanes_of(dtype_of(buffer))))
     while width > 1:
         if all(is_wide(buffer, indices, var, width, launch.analyzer, step=True) for buffer, indices in accesses):
             return width

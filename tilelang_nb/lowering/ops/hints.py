@@ -1,7 +1,4 @@
-"""Operations that change no result: T.use_swizzle and T.annotate_layout.
-
-What the hints say is recorded in `launch.facts`.
-"""
+"""T.use_swizzle, which changes no result: recorded in `launch.facts`."""
 
 from __future__ import annotations
 
@@ -15,8 +12,5 @@ from ..rewrite import nothing
 
 def lower(call: TileCall, launch: LaunchContext) -> tir.Stmt:
     """Records the hint."""
-    if call.name == "use_swizzle":
-        launch.facts["swizzle"] = (call.integer("panel_size"), call["order"], call.boolean("enable"))
-    elif call.name == "annotate_layout":
-        launch.facts.setdefault("annotated layouts", {})[call["buffer"].buffer] = call["layout"]
+    launch.facts["swizzle"] = (call.integer("panel_size"), call["order"], call.boolean("enable"))
     return nothing(call.span)

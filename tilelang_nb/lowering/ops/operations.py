@@ -31,7 +31,6 @@ OPERATIONS: dict[str, OperationLowering] = {
     "atomic_store": atomic_element,
     "print": print,
     "device_assert": device_assert,
-    "annotate_layout": hints,
     "use_swizzle": hints,
     "commit_group": copy_groups,
     "wait_group": copy_groups,

@@ -1,0 +1,172 @@
+"""Layouts that the text gives to its tiles by T.annotate_layout.
+
+`read_annotations` takes the annotations out of a launch before anything is done with its tiles, so that a tile with an
+order by hand is like any other one.  Of a shared tile, an order that is a swizzle is left to swizzle-shared-memory;
+any other one is carried out by `ordered_tiles`, which addresses the tile by one index before its place is planned.
+Of a fragment, infer-layouts starts from it.
+
+An order that cannot be had is not taken: results do not depend on it.  `launch.facts["layouts"]` says why not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import tvm
+import tvm_ffi
+from tvm import tirx as tir
+
+from tilelang_nb.language.layout_tables import FragmentTable, TileOrder
+from tilelang_nb.language.tile_program import operation_name, read
+from tilelang_nb.layout.fragment import Fragment
+from tilelang_nb.layout.swizzle import Swizzle
+from tilelang_nb.layout.tables import fragment_of, run_length, swizzle_of
+
+from .context import FRAGMENT, SHARED, LaunchContext
+from .index_arithmetic import fold
+from .rewrite import Load, dtype_of, map_children, nothing, scope, substitute, variables, walk
+from .views import views
+
+FACTS = "layouts"  # of a launch: what became of the annotated layouts, by buffer
+VIEWED = "it is also seen through a view"
+NO_DIGITS = "thread and register are no sums of digits of the indices"
+
+
+@dataclass(frozen=True)
+class Order:
+    """The order of a shared tile.
+
+    swizzle: its form as a swizzle, None for any other.  run: elements of a row that stay together.
+    """
+
+    given: TileOrder
+    swizzle: Swizzle | None
+    run: int
+
+
+@dataclass(frozen=True)
+class Annotation:
+    """What became of an annotated layout.  span: of the annotation.  refused: why it was not taken, "" if it was."""
+
+    span: Any
+    refused: str = ""
+
+
+def read_annotations(function: Any, launch: LaunchContext) -> Any:
+    """The launch without its annotations; `orders` and `annotated` of the context get what they say."""
+    found: list[tuple[Any, Any, Any]] = []
+
+    def visit(node: Any) -> Any:
+        if isinstance(node, tir.Evaluate) and operation_name(node.value) == "annotate_layout":
+            call = read(node.value, node.span)
+            found.append((call["buffer"].buffer, launch.annotated.get(call["layout"]), node.span))
+            return nothing(node.span)
+        return map_children(node, visit)
+
+    if not launch.annotated:
+        return function
+    body = visit(function.body)
+    sources = views(body)
+    viewed = {*sources, *sources.values()}
+    said = launch.facts.setdefault(FACTS, {})
+    for buffer, layout, span in found:
+        said[buffer] = Annotation(span, VIEWED if buffer in viewed else "")
+        if buffer in viewed:
+            continue
+        if isinstance(layout, TileOrder) and scope(buffer).startswith("shared"):
+            item = max(tvm.DataType(dtype_of(buffer)).bits // 8, 1)
+            launch.orders[buffer] = Order(layout, swizzle_of(layout.table, item), run_length(layout.table))
+        elif isinstance(layout, FragmentTable) and scope(buffer) == FRAGMENT:
+            launch.wanted[buffer] = layout
+    return function.with_body(body)
+
+
+def wanted_fragment(buffer: Any, threads: int, launch: LaunchContext) -> Fragment | None:
+    """The layout that the text gives to a fragment of a set of threads; None for none, and for one not to be had."""
+    table = launch.wanted.get(buffer)
+    if table is None:
+        return None
+    layout = fragment_of(table.thread_table, table.register_table, threads)
+    if layout is None:
+        give_up(buffer, NO_DIGITS, launch)
+    return layout
+
+
+def give_up(buffer: Any, reason: str, launch: LaunchContext) -> None:
+    """Do without the layout that the text gives to a tile."""
+    launch.wanted.pop(buffer, None)
+    launch.orders.pop(buffer, None)
+    said = launch.facts[FACTS]
+    said[buffer] = Annotation(said[buffer].span, reason)
+
+
+def ordered_tiles(function: Any, launch: LaunchContext) -> Any:
+    """The launch with its tiles in an order by hand, other than a swizzle, addressed by one index.
+
+    A tile of several versions has one index for the version before it.
+    """
+    orders = {buffer: order for buffer, order in launch.orders.items() if order.swizzle is None}
+    allocated: list[Any] = []
+    if orders:
+        walk(function.body, (tir.AllocBuffer, lambda node: allocated.append(node.buffer)))
+    tiles = {
+        buffer: tir.decl_buffer(
+            [*buffer.shape[: _versions(buffer, orders[buffer])], orders[buffer].given.size],
+            dtype_of(buffer),
+            buffer.name,
+            scope=SHARED,
+            layout=None,
+        )
+        for buffer in allocated
+        if buffer in orders
+    }
+    if not tiles:
+        return function
+
+    def placed(buffer: Any, indices: Any, lane: Any) -> list[Any]:
+        """lane: the variable of the vector loop around, whose turns stay neighbours."""
+        given, leading = orders[buffer].given, _versions(buffer, orders[buffer])
+        first = [_int32(index) for index in list(indices)[leading:]]
+        moved = lane is not None and any(lane in variables(index) for index in first)
+        if moved:
+            zero = {lane: tir.const(0, dtype_of(lane))}
+            first = [substitute(index, zero) for index in first]
+        first = [fold(index, launch.analyzer) for index in first]
+        place = fold(substitute(given.place, dict(zip(given.variables, first))), launch.analyzer)
+        return [*list(indices)[:leading], place + lane if moved else place]
+
+    def accesses(node: Any, lane: Any) -> Any:
+        def load(access: Any) -> Any:
+            if access.source not in tiles:
+                return access
+            return tir.BufferLoad(tiles[access.source], placed(access.source, access.indices, lane))
+
+        def store(access: Any) -> Any:
+            tile, indices = access.buffer, access.indices
+            if tile not in tiles:
+                return access
+            return tir.BufferStore(tiles[tile], access.value, placed(tile, indices, lane), access.span)
+
+        def allocation(made: Any) -> Any:
+            return (
+                made if made.buffer not in tiles else tir.AllocBuffer(tiles[made.buffer], made.annotations, made.span)
+            )
+
+        return tvm_ffi.structural_map(node, [(Load, load), (tir.BufferStore, store), (tir.AllocBuffer, allocation)])
+
+    def vectors(node: Any) -> Any:
+        if isinstance(node, tir.For) and int(node.kind) == tir.ForKind.VECTORIZED:
+            return accesses(node, node.loop_var)
+        return map_children(node, vectors)
+
+    return function.with_body(accesses(vectors(function.body), None))
+
+
+def _versions(buffer: Any, order: Order) -> int:
+    """Leading dimensions that a pipeline has added."""
+    return len(buffer.shape) - len(order.given.shape)
+
+
+def _int32(index: Any) -> Any:
+    return index if dtype_of(index) == "int32" else tir.Cast("int32", index)
