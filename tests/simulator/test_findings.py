@@ -275,6 +275,22 @@ def test_an_index_outside_one_dimension_is_found_although_the_address_is_inside(
     assert [f.code for f in report.findings] == ["TL402"] and "`a[7, 8]`" in report.findings[0].message
 
 
+def test_an_access_outside_in_one_turn_for_all_of_an_unrolled_loop_is_found():
+    """The row is the same in every turn, the column, which is always inside, is not."""
+    a, index, regs = buffer("a", (4, 8), "float32"), buffer("at", (1,), "int32"), local("regs", 4, "float32")
+
+    def body(t, b):
+        k = var("k")
+        return [unroll(k, 4, store(regs, load(a, load(index, 0), k * 2), k, line=3)), store(Y, load(regs, 1), t)]
+
+    func = launch([a, index, Y], body, threads=64, allocate=[regs])
+    arrays = {"a": np.ones((4, 8), np.float32), "at": np.array([5], np.int32), "Y": np.zeros(128, np.float32)}
+    _, report = run(func, arrays)
+    assert [(f.code, f.span.line) for f in report.findings] == [("TL402", 3)] and "`a[5, 0]`" in report.findings[
+        0
+    ].message
+
+
 def test_a_guarded_access_outside_is_no_finding():
     def body(t, b):
         g = b * 64 + t

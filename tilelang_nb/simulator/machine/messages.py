@@ -18,21 +18,21 @@ class Messages:
         block, thread = divmod(int(code) - 1, self.machine.threads)
         return _coordinates(block, self.machine.grid), _coordinates(thread, self.machine.block)
 
-    def first_lane(self, lanes: Array) -> tuple[int, tuple[int, ...]]:
-        """(number of the thread, position) of the first lane of a mask."""
-        shape = self.shape_of(lanes)
+    def first_lane(self, lanes: Array, *others: Array) -> tuple[int, tuple[int, ...]]:
+        """(number of the thread, position) of the first lane of a mask; others: arrays that the position is for too."""
+        shape = self.shape_of(lanes, *others)
         position = tuple(int(axis[0]) for axis in np.nonzero(np.broadcast_to(lanes, shape)))
         return int(self.codes[position[-2], position[-1]]), position
 
     def outside_memory(self, site: int, bad: Array, bounds: Any) -> None:
-        code, position = self.first_lane(bad)
-        index = []
-        for part, offset in bounds.indices:
-            value = 0 if part is None else np.broadcast_to(part, np.broadcast_shapes(np.shape(part), np.shape(bad)))
-            if part is not None:
-                shape = self.shape_of(part, bad)
-                value = np.broadcast_to(part, shape)[position]
-            index.append(int(value) + int(offset))
+        # An index that is always inside may run along an axis that those outside do not have.
+        parts = [part for part, _ in bounds.indices if part is not None]
+        code, position = self.first_lane(bad, *parts)
+        shape = self.shape_of(bad, *parts)
+        index = [
+            int(offset) if part is None else int(np.broadcast_to(part, shape)[position]) + int(offset)
+            for part, offset in bounds.indices
+        ]
         storage = self.machine.details[site].storage
         shape = [self.machine.extent(extent) for extent in storage.shape]
         self.findings.outside(site, self.coordinates(code), index, shape, int(np.count_nonzero(bad)))
