@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
-from frontend.cells import kernel, run_cell
+from frontend.cells import kernel, run_cell, titled
 
 REFUSALS = {
     "if n > 3:\n    x = 1\nout[0] = x": [("TL130", 8)],
@@ -32,7 +33,7 @@ REFUSALS = {
     "c = 0\nfor i in T.Parallel(8):\n    bump(c)": [("TL134", 8)],
     "z = 0\nfor j in range(3):\n    out[j] = z\n    for i in T.Parallel(3):\n        z = i": [("TL134", 10)],
     "if n > 3:\n    del n\nout[0] = n": [("TL130", 8)],
-    "for i in range(2):\n    del m\nout[0] = m": [("TL130", 8)],
+    "for i in range(2):\n    del m\nout[0] = m": [("TL130", 7)],
     "out[0] = x\nx = 1": [("TL002", 6)],
     "del x": [("TL002", 6)],
     "x += 1": [("TL002", 6)],
@@ -136,8 +137,108 @@ def test_a_name_of_the_module_that_the_kernel_assigns_is_local_and_the_message_s
     assert cell.diagnostics[0].help.startswith(f"`{name}` is assigned in this function, so it is local here")
 
 
-def test_a_name_that_is_bound_further_on_says_so():
-    body = "for i in range(4):\n    if i > 0:\n        out[i] = prev\n    prev = i"
+def test_a_name_that_is_bound_further_on_says_so() -> None:
+    body = "out[0] = prev\nprev = n"
     (found,) = run_cell(kernel(body)).diagnostics
     assert found.code == "TL002"
     assert "assigned elsewhere in this function" in found.help
+
+
+UNBOUND_IN_LOOPS = """
+## read before its first binding
+for i in range(4):
+    if i > 0:
+        out[i] = late  #: TL130
+    late = i
+## read by the condition of a while
+while late > 3:  #: TL130
+    late = n
+## a sum that begins with nothing
+for i in range(n):
+    late += a[i]  #: TL002
+## straight lines before any loop
+out[0] = late  #: TL002
+late = 3
+## deleted in each turn
+x = n
+for i in range(3):
+    out[i] = x  #: TL130
+    del x
+## deleted and not read but by the deletion itself
+x = n
+for i in range(3):
+    del x  #: TL130
+## deleted under a condition
+x = n
+for i in range(3):
+    if n > 2:
+        del x  #: TL130
+## deleted before the loop goes on
+x = n
+while out[0] < n:
+    out[0] += x  #: TL130
+    if n > 2:
+        del x
+        continue
+## a number that the loop changes
+x = n
+for i in range(3):
+    x += 1  #: TL130
+    if n > 2:
+        del x
+## an object
+x = [1]
+for i in T.Parallel(3):
+    out[i] = x[0]  #: TL130
+    del x
+## the variable of the loop around
+for i in range(3):
+    for j in range(3):
+        del i  #: TL130
+## read after a loop that it may have left without a value
+x = n
+for i in range(3):
+    if n > 2:
+        del x
+        break
+out[1] = x  #: TL130
+## bound anew before each use
+x = n
+for i in range(3):
+    x = i
+    out[i] = x
+    del x
+## deleted where the loop is left
+x = n
+for i in range(3):
+    x += 1
+    out[i] = x
+    if x > n + 1:
+        del x
+        break
+## its own variable
+for i in range(3):
+    out[i] = i
+    del i
+## bound again in the same turn
+x = n
+for i in range(3):
+    out[i] = x
+    del x
+    x = i
+"""
+
+
+@pytest.mark.parametrize("title", titled(UNBOUND_IN_LOOPS))
+def test_a_name_without_a_value_in_some_turn_of_a_loop_is_refused_where_it_is_read(title: str) -> None:
+    text = kernel(titled(UNBOUND_IN_LOOPS)[title])
+    lines = enumerate(text.splitlines(), 1)
+    wanted = [(code, number) for number, line in lines for code in line.partition("#: ")[2].split()]
+    cell = run_cell(text)
+    assert cell.errors == wanted
+    if not wanted:
+        a, out = np.zeros(8, np.int32), np.zeros(8, np.int32)
+        cell.run(a, out, np.zeros(8, np.float32), 3, 0)
+        names = {"out": (expected := np.zeros(8, np.int32)), "n": 3}
+        exec(titled(UNBOUND_IN_LOOPS)[title], names)
+        np.testing.assert_array_equal(out, expected)

@@ -264,17 +264,21 @@ class Bindings:
         dtype = dtype_of_kind(kind)
         return Value(tir.Var(name, in_ir(dtype)), dtype, None)
 
-    def note_read(self, name: str, state: Mutable) -> None:
-        """A mutable scalar is read."""
-        self.expose(name, state.scope)
+    def note_read(self, frame: Frame, name: str, state: Mutable | Hidden) -> None:
+        """A mutable scalar, or a name that a loop may re-bind, is read."""
+        if isinstance(state, Mutable):
+            self.expose(frame, name, state.scope)
+            return
+        for scope in state.scopes:
+            scope.exposed.setdefault((frame, name), self.statement if frame is self.frame else None)
 
-    def expose(self, name: str, outside: Scope) -> None:
+    def expose(self, frame: Frame, name: str, outside: Scope) -> None:
         """What a name holds may come from an earlier turn of the loops inside the scope `outside`, but for loops whose
         turn has stored it by now.
         """
-        key, scope = (self.frame, name), self.scope
+        key, scope = (frame, name), self.scope
         while scope is not outside and scope.parent is not None and key not in scope.stored:
-            scope.exposed.add(key)
+            scope.exposed.setdefault(key, self.statement if frame is self.frame else None)
             scope = scope.parent
 
     def request(self, site: Site, kind: Kind) -> bool:
@@ -320,7 +324,7 @@ class Bindings:
         if not is_number(value) or not isinstance(binding, (Plain, Hidden)):
             return None
         if isinstance(binding, Plain):  # no syntax told the loops around that the name changes in them
-            self.expose(name, binding.scope)
+            self.expose(frame, name, binding.scope)
         del binding
         place = ast.copy_location(ast.Name(name, ast.Store()), self.statement)
         site = frame.site(name, place)

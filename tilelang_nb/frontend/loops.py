@@ -23,7 +23,7 @@ from .control import Leave, ReturnValue
 from .device_loops import bound_loop, device_loop
 from .locate import exception_text, frames, line_span
 from .merge import merge_loop, of_parallel
-from .names import bound_names
+from .names import Gone, bound_names
 from .refusals import iterates_over_buffer, iterates_over_number, leaves_expanded_loop, leaves_loop_of_kind
 from .scopes import Scope
 from .unroll import Node, named, targets
@@ -234,7 +234,10 @@ def leave(walker: Any, node: ast.Break | ast.Continue) -> None:
     scope = walker.scope
     while True:
         for key in scope.saved:
-            bound = of_parallel(key[0].binding(key[1]))
+            binding = key[0].binding(key[1])
+            if binding is None or isinstance(binding, Gone):
+                (loop.scope.unbound_after if word == "break" else loop.scope.unbound_next).add(key)
+            bound = of_parallel(binding)
             if bound is not None:
                 loop.scope.escaped.setdefault(key, bound)
         if scope is loop.scope:

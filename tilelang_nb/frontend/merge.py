@@ -5,6 +5,7 @@ Nothing is promoted here for being re-bound; a name is promoted when a read need
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,11 +14,12 @@ from tvm import tirx as tir
 from ..language.promotion import Kind, as_type, join_rebound, kind_of
 from ..language.values import Buffer, Region, Value, is_device
 from ..source import catalogue as say
-from ..source.diagnostic import Poisoned, Refusal
+from ..source.diagnostic import Message, Poisoned, Refusal
 from .accumulation import carried
 from .bindings import dtype_of_kind, is_number
 from .names import POISON, Conflict, Gone, Hidden, Mutable, Plain
 from .scopes import Scope
+from .unreached_operands import operands
 
 
 def merge(walker: Any, key: Any, binding: Any) -> None:
@@ -123,7 +125,10 @@ def merge_loop(walker: Any, scope: Scope, targets: set[str], bound: Mapping[Any,
         plain = old.outside if isinstance(old, Hidden) else old
         meeting = frame.site(name, scope.node)
         parallel = node if scope.kind == "parallel" else of_parallel(new) or scope.escaped.get(key)
-        if key in scope.exposed and isinstance(plain, (Plain, Mutable) if parallel else Plain):
+        if key in scope.exposed and _unbound_next(scope, key):
+            walker.report(Refusal(_unbound_again(name), _reader(name, scope.exposed[key]) or node), node)
+            merge(walker, key, POISON)
+        elif key in scope.exposed and isinstance(plain, (Plain, Mutable) if parallel else Plain):
             try:
                 if parallel:
                     raise Refusal(carried(name, walker.binders.get(parallel), scope.node), parallel)
@@ -143,6 +148,29 @@ def merge_loop(walker: Any, scope: Scope, targets: set[str], bound: Mapping[Any,
             # Without a binding at its end, the body bound the name before a `break` or `continue`.
             bindings = [old] if new is None else [old, new]
             merge(walker, key, conflict(bindings, declaring_site(old, meeting), node, meeting, parallel))
+        if key in scope.unbound_after and frame.binding(name) is not POISON:
+            merge(walker, key, Gone(say.MaybeUnbound(name=name, what="the loop")))
+
+
+def _unbound_next(scope: Scope, key: Any) -> bool:
+    """Whether a name may be without a value when the next turn begins."""
+    ended = not scope.terminated and key in scope.final
+    return key in scope.unbound_next or ended and (scope.final[key] is None or isinstance(scope.final[key], Gone))
+
+
+def _unbound_again(name: str) -> Message:
+    return say.MaybeUnbound(
+        name=name, what="this line in each turn", how="may have no value when the loop comes here again"
+    )
+
+
+def _reader(name: str, statement: Any) -> ast.AST | None:
+    """Where a statement reads a name."""
+    if statement is None:
+        return None
+    parts = [operand for operand, _ in operands(statement)] or [statement]
+    found = (part for operand in parts for part in ast.walk(operand) if isinstance(part, ast.Name) and part.id == name)
+    return next(found, statement)
 
 
 def _merge_condition(walker: Any, key: Any, first: Any, last: Any, node: Any, scope: Scope) -> None:

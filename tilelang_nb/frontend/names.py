@@ -148,7 +148,8 @@ class Frame:
 
     path: the calls that lead here; it identifies the instance across restarts.  local_names: names its text binds.
     entry: the scope it was entered in.  text: the text its nodes belong to.  codes: compiled expressions of that text.
-    read_conflict: decides what a Conflict means.  note_read: told of reads of mutable scalars.  remember: told of
+    read_conflict: decides what a Conflict means.  note_read: told of reads of mutable scalars and of hidden
+    names.  remember: told of
     mutable objects that come from outside.  caller: the frame that called this macro.
     """
 
@@ -159,7 +160,7 @@ class Frame:
     text: Text
     codes: dict[Any, Any]
     read_conflict: Callable[[Frame, str, Conflict], Any]
-    note_read: Callable[[str, Mutable], None]
+    note_read: Callable[[Frame, str, Mutable | Hidden], None]
     remember: Callable[[Any], None]
     caller: Frame | None = None
     states: dict[str, Binding] = field(default_factory=dict)
@@ -199,11 +200,10 @@ class Frame:
         """The value of a name that is not plainly bound, or a refusal."""
         state = self.states.get(name)
         if isinstance(state, Mutable):
-            self.note_read(name, state)
+            self.note_read(self, name, state)
             return state.buffer[(0,)]
         if isinstance(state, Hidden):
-            for scope in state.scopes:
-                scope.exposed.add((self, name))
+            self.note_read(self, name, state)
             return state.outside.value if isinstance(state.outside, Plain) else state.outside.buffer[(0,)]
         if isinstance(state, Conflict):
             return self.read_conflict(self, name, state)
@@ -252,6 +252,11 @@ def undefined(name: str, known: Iterable[str], otherwise: str = "assign it first
     return say.UndefinedName(name=name, remedy=remedy, near=near[0] if near else "")
 
 
+def unbound_at_first(name: str) -> Message:
+    """TL130 for a name that a loop reads before its body has bound it."""
+    return say.MaybeUnbound(name=name, what="the loop", how="has no value in the first turn of the loop")
+
+
 def bound_names(*nodes: ast.AST) -> tuple[str, ...]:
     """Names that these nodes bind or delete in their own scope, in the order of the text.
 
@@ -282,6 +287,14 @@ def bound_names(*nodes: ast.AST) -> tuple[str, ...]:
                 found[name] = None
         pending.extend(reversed(list(children)))
     return tuple(found)
+
+
+def only_augmented(node: ast.AST) -> frozenset[str]:
+    """Names that a statement binds by augmented assignments only, which need a value to begin with."""
+    targets = {id(part.target) for part in ast.walk(node) if isinstance(part, ast.AugAssign)}
+    stores = [part for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)]
+    plain = {part.id for part in stores if id(part) not in targets}
+    return frozenset(part.id for part in stores if id(part) in targets) - plain
 
 
 def changed_names(node: ast.AST) -> Iterator[str]:

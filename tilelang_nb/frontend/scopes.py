@@ -12,13 +12,15 @@ class Scope:
     """kind: launch and kernel run exactly once; the others are device control flow, unknown where a refused statement
     would decide.
 
-    saved: (frame, name) -> binding before the scope, the journal that undoes bindings.  rebound: (frame, name) -> the
-    node that bound it last, which tells a loop what changed.  exposed: names that were read before the body re-bound
-    them. final: (frame, name) -> binding at the end.  hidden: names hidden on entry.  outside: what was made before
-    the scope, once that was asked for.  unseen: the state that code without a call in the text may change here; None
-    where nothing is compared.  escaped: names that hold what the last iteration of a `T.Parallel` loop left when a
-    `break` or `continue` leaves this loop -> the node that binds them there.  stored: names of mutable scalars that
-    were certainly stored since the scope was entered.  terminated: nothing after this point in the scope is reached.
+    saved: (frame, name) -> binding before the scope, the journal that undoes bindings. rebound: (frame, name) ->
+    the node that bound it last, which tells a loop what changed. exposed: names that were read before the body
+    re-bound them -> the statement that reads, None where it is not of this text. final: (frame, name) -> binding at
+    the end. hidden: names hidden on entry. outside: what was made before the scope, once that was asked for.
+    unseen: the state that code without a call in the text may change here; None where nothing is compared. escaped:
+    names that hold what the last iteration of a `T.Parallel` loop left when a `break` or `continue` leaves this
+    loop -> the node that binds them there. stored: names of mutable scalars that were certainly stored since the
+    scope was entered. unbound_next, unbound_after: names without a value where a `continue` or `break` leaves for
+    the next turn of this loop or what follows it. terminated: nothing after this point in the scope is reached.
     """
 
     __slots__ = (
@@ -36,6 +38,8 @@ class Scope:
         "saved",
         "stored",
         "terminated",
+        "unbound_after",
+        "unbound_next",
         "unseen",
     )
 
@@ -45,7 +49,9 @@ class Scope:
         self.open, self.terminated = True, False
         self.saved: dict[Any, Any] = {}
         self.rebound: dict[Any, Any] = {}
-        self.exposed: set[Any] = set()
+        self.exposed: dict[Any, Any] = {}
+        self.unbound_next: set[Any] = set()
+        self.unbound_after: set[Any] = set()
         self.final: dict[Any, Any] = {}
         self.escaped: dict[Any, Any] = {}
         self.hidden: list[Any] = []

@@ -28,7 +28,20 @@ from .intrinsics import Intrinsics
 from .limits import Limits
 from .locate import header_span, internal_error, is_internal, line_span, place_of, raised, with_operands
 from .macros import Macro, parameters, reference
-from .names import INTRINSICS, POISON, Frame, Hidden, Mutable, Outer, Plain, Site
+from .names import (
+    INTRINSICS,
+    MISSING,
+    POISON,
+    Frame,
+    Gone,
+    Hidden,
+    Mutable,
+    Outer,
+    Plain,
+    Site,
+    only_augmented,
+    unbound_at_first,
+)
 from .python_state import Watch
 from .restarts import Shared
 from .scopes import Scope, ScopeKind
@@ -256,12 +269,26 @@ class Walker(Bindings):
             elif isinstance(binding, Hidden):
                 binding.scopes.append(scope)
             else:
+                if binding is None and self.is_bound_later(name, node):
+                    scope.saved[self.frame, name] = None
+                    self.frame.set(name, Gone(unbound_at_first(name)))
                 continue
             scope.hidden.append(name)
         self.scope = self.builder.scope = scope
         if scope.device:
             scope.unseen = Watch(objects_with_code(self))
         return scope
+
+    def is_bound_later(self, name: str, loop: ast.AST) -> bool:
+        """Whether a name without a value is one that the body of a loop gives a value, and not one that is missing."""
+        codes = self.frame.codes
+        missing = codes.get(("augmented", loop))
+        if missing is None:
+            missing = codes["augmented", loop] = only_augmented(loop)
+        try:
+            return name not in missing and self.frame.outer.look_up(name) is MISSING
+        except Poisoned:
+            return False
 
     def check_depth(self, kind: ScopeKind, node: ast.AST) -> None:
         """TL127 for control flow that no program text could nest so deep: through `elif`s, or through macros."""
