@@ -217,15 +217,17 @@ def launch_overhead() -> dict[str, Any]:
         pass
     calls = {name: (lambda arrays=arrays: kernel(*arrays)) for name, arrays in sets.items()}
     kernel(*tensors)
-    way, driver = kernel._calls._ways[0], kernel._calls.devices.driver
+    calls_of = kernel._calls
+    on, binding = calls_of._bound(tensors, {})
+    plan, driver = calls_of._prepare(on, binding, 0).plan, calls_of.devices.driver
     values = [tensor.data_ptr() for tensor in tensors]
-    calls["reading the arguments alone"] = lambda: way.values(tensors)
-    calls["parameter block and driver"] = lambda: way.run(values, 0)
-    plan = kernel._calls._prepare(tensors, {}, None).plan
-    step, block = plan.steps[0], plan.layout.block()
-    plan.layout.pack_into(block.memory, 0, *values)
-    arguments = (step.function, *step.configuration, driver.stream(0), block.addresses[0], 0)
-    calls["driver alone"] = lambda: driver.raw_launch(*arguments)
+    block = plan.layout.filled(values, 0)
+    (arguments,) = block.calls
+    calls["parameter block and driver"] = lambda: plan.run(values, 0)
+    calls["driver alone"] = lambda: driver.launch(*arguments)
+    launch = plan.steps[0].launch
+    bound = (driver._cuda.CUfunction(launch.function), *launch.configuration, driver.stream(0))
+    calls["driver through its bindings"] = lambda: driver._cuda.cuLaunchKernel(*bound, arguments[2].value, 0)
     calls["torch.add"] = lambda: torch.add(tensors[0], tensors[1], out=tensors[2])
     for name, call in calls.items():
         best = []

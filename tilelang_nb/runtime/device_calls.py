@@ -73,6 +73,7 @@ class DeviceCalls:
     """The calls of one kernel on the devices of this machine.
 
     kernel: its name, text, place, target, outputs.  build: its code.  devices: those of the machine unless given.
+    first: the short way of the latest call, to be tried before `short`.
     Refusal TL302: there are none.
     """
 
@@ -87,7 +88,8 @@ class DeviceCalls:
         self._order |= {parameter.name: parameter.dtype for parameter in self._numbers}
         self._order |= {workspace.name: POINTER for workspace in build.lowered.workspaces}
         self._plans: dict[Any, tuple[Plan, Workspaces]] = {}
-        self._ways: list[tuple[Call, Faults]] = []
+        self._ways: list[Call] = []
+        self.first: Call = _no_way
         self._numbers_decide: bool | None = None
 
     # -- the short way
@@ -95,14 +97,12 @@ class DeviceCalls:
     def short(self, args: tuple[Any, ...], stream: int | None = None) -> tuple[Any, Shown] | None:
         """Launch a call like an earlier one: (result, what was shown); None: it has to go the long way."""
         ways = self._ways
-        for at, (call, faults) in enumerate(ways):
-            try:
-                done = call(args, stream)
-            except DriverError as error:
-                raise faults.error(error, self.kernel) from None
+        for at, way in enumerate(ways):
+            done = way(args, stream)
             if done is not None:
                 if at:
                     ways.insert(0, ways.pop(at))
+                    self.first = way
                 return done
         return None
 
@@ -131,7 +131,8 @@ class DeviceCalls:
             one_device=self.devices.count == 1,
         )
         if way is not None:
-            self._ways = [(way, prepared.on.faults), *self._ways[: WAYS - 1]]
+            self._ways = [way, *self._ways[: WAYS - 1]]
+            self.first = way
 
     # -- the long way
 
@@ -292,6 +293,10 @@ class DeviceCalls:
         transfers = Transfers(self.devices, prepared.stream)
         values, made = self.values(prepared, transfers)
         return prepared.plan.launcher(values, prepared.stream), prepared, (transfers, made)
+
+
+def _no_way(args: tuple[Any, ...], stream: int | None) -> None:
+    return None
 
 
 def _devices(kernel: Any) -> Any:

@@ -8,6 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, NoReturn, overload
 
+from ..layout.maps import Layouts
 from ..source import catalogue as say
 from ..source.diagnostic import Diagnostic, Refusal
 from ..source.text import Span, Text
@@ -150,8 +151,9 @@ class Kernel:
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         if launch_record.record is not None:
             launch_record.record.add(self, args, kwargs)
-        if self._calls is not None and not kwargs:
-            done = self._calls.short(args)
+        calls = self._calls
+        if calls is not None and not kwargs:
+            done = calls.first(args, None) or calls.short(args)
             if done is LAUNCHED:
                 return None
             if done is not None:
@@ -378,6 +380,17 @@ class Kernel:
         Of several launches the one that takes most; iterating gives all.  LaunchError TL302: as for PTX.
         """
         return self._device_code(lambda code: code.resources)
+
+    @property
+    def layouts(self) -> Layouts:
+        """Where the elements of each tile are, by its name: thread and register, or byte and bank of shared memory.
+
+        CompileError: the kernel was refused.
+        """
+        build = self.build()
+        if build is None or not build.ok:
+            raise CompileError(self.diagnostics, self.text)
+        return Layouts(build.lowered.maps)
 
     def inspect(self) -> Any:
         """The view of the kernel for a notebook."""

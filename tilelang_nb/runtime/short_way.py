@@ -18,13 +18,14 @@ import numpy as np
 from .device_arrays import DeviceArray, cupy_stream, library_of, new_array, torch_stream_of
 from .device_launch import NOTHING_SHOWN, Plan, Shown
 from .device_transfer import ALIGNMENT
+from .driver import DriverError
 from .parameter_block import is_packed_as_it_is
 
 MISALIGNED = ALIGNMENT - 1
 LAUNCHED = (None, NOTHING_SHOWN)
 
 # `(arguments, stream or None) -> (result, what was shown)`, or None where the call is not like the earlier one.
-# DriverError: the driver refuses.
+# LaunchError: the driver refuses.
 Call = Callable[[tuple[Any, ...], "int | None"], "tuple[Any, Shown] | None"]
 
 # By library: what tells that an array `{a}` is not like the earlier one, which had these; and its address.
@@ -131,7 +132,13 @@ def short_way(
     checks += [f"p{at} = {_of(ADDRESSES[library], at)}" for at in pointers]
     checks += [f"if ({' | '.join(f'p{at}' for at in pointers)}) & {MISALIGNED}:", "    return None"]
     checks += _stream(library, next(iter(arrays.values())).device, names)
-    return _function([*checks, *_launch(kernel, plan, values, outputs, one_device, names)], names)
+    names["DriverError"] = DriverError
+    guarded = [
+        "try:",
+        *(f"    {line}" for line in [*checks, *_launch(kernel, plan, values, outputs, one_device, names)]),
+    ]
+    guarded += ["except DriverError as error:", "    raise faults.error(error, kernel) from None"]
+    return _function(guarded, names)
 
 
 def _stream(library: str, device: int, names: dict[str, Any]) -> list[str]:
@@ -151,6 +158,7 @@ def _launch(
     on = plan.device
     driver = on.devices.driver
     names |= {"kernel": kernel, "faults": on.faults, "is_capturing": driver.is_capturing}
+    names["refused"] = (struct.error, OverflowError)
     lines = ["if faults.lost is not None:", "    return None"]
     made = [f"m{at}" for at in range(len(outputs.makers))]
     for at, make in enumerate(outputs.makers):
@@ -173,7 +181,10 @@ def _launch(
         inner += [
             "if switched:",
             "    faults.launching(kernel, stream)",
-            f"shown = run([{', '.join(values)}], stream)",
+            "try:",
+            f"    shown = run([{', '.join(values)}], stream)",
+            "except refused:",
+            "    return None",
             "faults.launched(kernel, stream)",
             "faults.idle(stream)",
             f"return {result}, shown",
@@ -181,14 +192,15 @@ def _launch(
     else:
         layout = plan.layout
         names |= {"free": layout.free, "new_block": layout.block, "pack_into": layout.pack_into, "again": plan.again}
-        names |= {"launch": driver.launch, "refused": (struct.error, OverflowError), "LAUNCHED": LAUNCHED}
+        names |= {"launch": driver.launch, "LAUNCHED": LAUNCHED}
         names["NOTHING_SHOWN"] = NOTHING_SHOWN
         inner += [
             "block = free.pop() if free else new_block()",
             "try:",
             f"    pack_into(block.memory, 0, {', '.join(values)})",
-            "except refused:",
-            "    return None",  # a number that its type does not hold: the long way says so
+            "except refused:",  # a number that its type does not hold: the long way says so
+            "    free.append(block)",
+            "    return None",
             "if block.stream != stream:",
             "    block.turn_to(stream)",
             "if switched:",
