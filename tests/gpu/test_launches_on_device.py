@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import threading
 from typing import Any
 
@@ -402,61 +400,3 @@ def test_printed_lines_are_those_of_the_simulated_device(
     simulated(a)
     assert shown[0] == "before" and shown[-2] == "after"
     assert tuple(shown[1:-2]) == kernels["told"].printed == simulated.printed and len(simulated.printed) == 16
-
-
-# -- a lost context
-
-LOSE = f"""
-import numpy as np, sys
-import tilelang_nb
-from numba import cuda
-CELL = {CELL!r}
-c = tilelang_nb.compile_cell(CELL, target="cuda", filename="lost.py")
-far, b = cuda.to_device(np.full(4, 1 << 30, np.int32)), cuda.device_array(4, np.float32)
-c.kernels["add_one"](np.zeros(256, np.float32))
-"""
-AFTERWARDS = """
-for _ in range(2):
-    try:
-        c.kernels["add_one"](np.zeros(256, np.float32))
-        print("ran")
-    except tilelang_nb.LaunchError as error:
-        print(error.diagnostic.code, error.diagnostic.message, "|", error.diagnostic.help)
-c.kernels["add_one"].compile(target="sim")(np.zeros(256, np.float32))
-print("the simulated device works")
-"""
-
-
-def in_a_process(text: str) -> list[str]:
-    run = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=120)
-    assert "Traceback" not in run.stderr, run.stderr
-    return run.stdout.strip().split("\n")
-
-
-def test_an_illegal_access_names_the_kernel_and_later_launches_say_restart() -> None:
-    call = """
-try:
-    c.kernels["outside"](far, b)
-    c.kernels["add_one"](np.zeros(256, np.float32))
-    print("nothing noticed")
-except tilelang_nb.LaunchError as error:
-    print(error.diagnostic.code, error.diagnostic.message, "|", error.diagnostic.help)
-"""
-    said = in_a_process(LOSE + call + AFTERWARDS)
-    assert said[0].startswith("TL302") and "address" in said[0]
-    assert "on device 0 in kernel `outside` of lost.py line" in said[0]
-    assert 'target="sim"' in said[0] and "restart" in said[0]
-    assert all("cannot run: the CUDA context was lost after" in line for line in said[1:3])
-    assert said[3] == "the simulated device works"
-
-
-def test_a_fault_is_found_by_waiting_after_the_cell() -> None:
-    call = """
-from tilelang_nb.runtime.device_wait import faults
-c.kernels["outside"](far, b)
-for error in faults():
-    print(error.diagnostic.code, error.diagnostic.message)
-"""
-    said = in_a_process(LOSE + call + AFTERWARDS)
-    assert "in kernel `outside` of lost.py line" in said[0]
-    assert all("restart the notebook's kernel" in line for line in said[1:3])
