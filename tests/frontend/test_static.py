@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from case_oracle import expectations
+from frontend.cells import kernel
 
 import tilelang_nb
 from tilelang_nb.frontend.static import Checker, check_text
@@ -227,3 +228,19 @@ def test_the_factories_of_the_suite_and_the_cells_of_the_benchmarks_are_clean() 
     texts_of_cells = [part.value for part in ast.walk(cells) if isinstance(part, ast.Constant)]
     kernels = [text for text in texts_of_cells if isinstance(text, str) and "T.prim_func" in text]
     assert kernels and [told_of(f"items = ()\n{text}") for text in kernels] == [[]] * len(kernels)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "for i in range(4):\n    out[i] = late\n    late = i",
+        "for i in range(4):\n    for v in [1, 2]:\n        out[i] = late\n        late = v",
+        "out[0] = late\nlate = 3",
+        "for i in range(4):\n    late += i",
+        "for v in [1, 2]:\n    out[v] = late\n    late = v",
+        "while late > 3:\n    late = 4",
+    ],
+)
+def test_a_name_that_is_bound_further_on_is_said_as_the_build_says_it(body: str) -> None:
+    text = kernel(body)
+    assert [str(d) for d in check_text(text)] == [str(d) for d in built(text)] != []

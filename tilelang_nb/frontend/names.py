@@ -219,11 +219,7 @@ class Frame:
         elif self.outer.look_up(name) is not MISSING:
             remedy = f"`{name}` is assigned in this function, so it is local here: bind another name to the outer one"
             raise Refusal(say.UndefinedName(name=name, remedy=remedy))
-        if name in self.local_names and not for_name(name):
-            remedy = "assign it first, before this line and before a loop that keeps it"
-            remedy += ": it is assigned elsewhere in this function"
-            raise Refusal(say.UndefinedName(name=name, remedy=remedy))
-        raise Refusal(undefined(name, self.known()))
+        raise Refusal(bound_elsewhere(name) if name in self.local_names else undefined(name, self.known()))
 
     def known(self) -> list[str]:
         """Names that a misspelt one may mean."""
@@ -255,6 +251,15 @@ def undefined(name: str, known: Iterable[str], otherwise: str = "assign it first
 def unbound_at_first(name: str) -> Message:
     """TL130 for a name that a loop reads before its body has bound it."""
     return say.MaybeUnbound(name=name, what="the loop", how="has no value in the first turn of the loop")
+
+
+def bound_elsewhere(name: str) -> Message:
+    """TL002 for a name that its function binds, but not on the way that leads here."""
+    meant = for_name(name)
+    remedy = (
+        "assign it first, before this line and before a loop that keeps it: it is assigned elsewhere in this function"
+    )
+    return say.UndefinedName(name=name, remedy=meant or remedy)
 
 
 def bound_names(*nodes: ast.AST) -> tuple[str, ...]:

@@ -166,6 +166,7 @@ class Statements:
 
     def evaluate(self, node: ast.expr) -> Known:
         """An expression: what cannot be compiled is refused before anything of it is evaluated."""
+        self.values.loops = [(loop.kind, loop.node) for loop in self.loops]
         if any(refused_syntax(part) is not None for part in ast.walk(node)):
             compile_expression(node)
         return self.values.value(node)
@@ -359,7 +360,9 @@ class Statements:
     def _While(self, node: ast.While) -> Left:
         if node.orelse:
             self.report(Refusal(say.LoopElse(), node.orelse[0]), node)
+        self.loops.append(Loop("while", node, self.depth + 1))
         self.evaluate(node.test)
+        self.loops.pop()
         endless = isinstance(node.test, ast.Constant) and bool(node.test.value)
         if isinstance(node.test, ast.Constant) and not endless:
             self.reached.add(id(node.body))

@@ -21,7 +21,7 @@ from ...source.calls import (
 )
 from ...source.diagnostic import Message, Poisoned, Refusal
 from ..attributes import PUBLIC
-from ..names import undefined
+from ..names import bound_elsewhere, bound_names, only_augmented, unbound_at_first, undefined
 from ..refusals import length_of
 from . import surface
 from .known import DEVICE, UNKNOWN, Device, Known, Number, Path, Tensor
@@ -47,6 +47,7 @@ class Values:
         self.bound: dict[str, None] = {}
         self.held: dict[str, Known] = {}
         self.poisoned: set[str] = set()
+        self.loops: list[tuple[str, ast.stmt]] = []  # kinds and nodes of the loops around the statement at hand
         self.overlays: list[set[str]] = []  # variables of the comprehensions at hand
         self.free: dict[str, None] = {}
         self.behind: dict[ast.AST, str] = {}  # the brackets behind an element, `[j]` of `A[i][j]`
@@ -88,8 +89,19 @@ class Values:
         elif self.outside.has(name):
             remedy = f"`{name}` is assigned in this function, so it is local here: bind another name to the outer one"
             raise Refusal(say.UndefinedName(name=name, remedy=remedy), node)
+        if name in self.own:
+            raise Refusal(self._unbound(name), node)
         known = [*self.bound, *self.free, *self.names_before]
         raise Refusal(undefined(name, [n for n in known if not n.startswith("__")]), node)
+
+    def _unbound(self, name: str) -> Message:
+        """What is said of a name that the text binds further on; Poisoned where it depends on the kind of a loop."""
+        kinds = {kind for kind, loop in self.loops if name in set(bound_names(loop)) - only_augmented(loop)}
+        if kinds <= {"expanded"}:
+            return bound_elsewhere(name)
+        if kinds <= {"expanded", "unknown"}:
+            raise Poisoned
+        return unbound_at_first(name)
 
     def _Constant(self, node: ast.Constant) -> Known:
         return Number(node.value) if type(node.value) is int else UNKNOWN
