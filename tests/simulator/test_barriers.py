@@ -79,7 +79,7 @@ def test_a_missing_wait_for_room_is_found():
 @pytest.mark.parametrize(("drop", "line"), [("arrive full", 20), ("arrive empty", 10)])
 def test_a_missing_arrival_is_a_deadlock_that_names_the_wait(drop, line):
     findings = [d for d in run(producer_consumer(drop), arguments())[1].findings if d.code == "TL405"]
-    assert findings and "arrivals are missing" in findings[0].message
+    assert findings and "arrivals at the barrier" in findings[0].message
     assert (
         "threads 0 to 127" in findings[0].message
         and "threads 128 to 255" in findings[0].message

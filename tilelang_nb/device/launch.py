@@ -12,6 +12,8 @@ import tvm_ffi
 from tvm import tirx as tir
 from tvm.ir.prim import expr as pe
 
+from tilelang_nb.lowering.hopper.tensor_maps import TensorMap, is_map_variable
+
 DYNAMIC_SHARED = "tirx.use_dyn_shared_memory"
 Extent = int | Any
 
@@ -20,8 +22,8 @@ Extent = int | Any
 class DeviceParameter:
     """A parameter of the CUDA kernel.
 
-    kind: "pointer" (a global address, of elements of `dtype`) or "scalar".  name: of the kernel's parameter, shape or
-    stride variable, or workspace.  variable: the same as a variable of the thread program.
+    kind: "pointer" (a global address, of elements of `dtype`), "scalar" or "tensor map".  name: of the kernel's
+    parameter, shape or stride variable, or workspace.  variable: the same as a variable of the thread program.
     """
 
     name: str
@@ -37,6 +39,7 @@ class DeviceLaunch:
     name: the symbol in the cubin.  parameters: in the order of the CUDA kernel, which is not that of the source.
     grid, block: x, y, z; a number, or an expression over the kernel's scalars and shape variables.
     shared_bytes: dynamic shared memory.  report: name of the parameter for `reports.Report`, "" for none.
+    tensor_maps: what the host encodes for the parameters of that kind.
     """
 
     name: str
@@ -45,6 +48,7 @@ class DeviceLaunch:
     block: tuple[Extent, Extent, Extent]
     shared_bytes: Extent
     report: str = ""
+    tensor_maps: tuple[TensorMap, ...] = field(default=(), compare=False, repr=False)
     _compiled: list[Any] = field(default_factory=list, compare=False, repr=False)
 
     def configuration(self, values: Mapping[str, Any]) -> tuple[tuple[int, int, int], tuple[int, int, int], int]:
@@ -167,7 +171,7 @@ def _number_type(expr: Any) -> str:
     return "float" if "float" in str(expr.ty.dtype) else "int"
 
 
-def launch_of(host: Any, report: str = "") -> DeviceLaunch:
+def launch_of(host: Any, report: str = "", tensor_maps: tuple[TensorMap, ...] = ()) -> DeviceLaunch:
     """Read the call that SplitHostDevice left in the host function of one launch."""
     calls: list[Any] = []
     views: dict[Any, Any] = {}
@@ -191,6 +195,7 @@ def launch_of(host: Any, report: str = "") -> DeviceLaunch:
         block=(sizes.get("threadIdx.x", 1), sizes.get("threadIdx.y", 1), sizes.get("threadIdx.z", 1)),
         shared_bytes=sizes.get(DYNAMIC_SHARED, 0),
         report=report,
+        tensor_maps=tensor_maps,
     )
 
 
@@ -205,5 +210,7 @@ def _parameter(argument: Any, views: Mapping[Any, Any]) -> DeviceParameter:
         return DeviceParameter(variable.name, "pointer", str(variable.ty.dtype), variable)
     if hasattr(variable.ty, "dtype"):
         return DeviceParameter(variable.name, "scalar", str(variable.ty.dtype), variable)
+    if is_map_variable(variable):
+        return DeviceParameter(variable.name, "tensor map", "uint64", variable)
     element = getattr(variable.ty, "element_type", None)
     return DeviceParameter(variable.name, "pointer", str(getattr(element, "dtype", "uint8")), variable)

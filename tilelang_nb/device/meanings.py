@@ -212,7 +212,7 @@ def _call(node: Any) -> Any:
         return _mathematics(short, node)
     if short in ("popcount", "clz"):
         return _call_of(f"tl_{short}", dtype_of(node), *node.args)
-    if short == "reinterpret":
+    if short == "reinterpret" and hasattr(node.ty, "dtype"):
         source, target = dtype_of(node.args[0]), dtype_of(node)
         return node.args[0] if source == target else _call_of(f"tl_as_{target}", target, node.args[0])
     if short in ("shift_left", "shift_right"):

@@ -13,6 +13,7 @@ from typing import Any
 from tvm import tirx as tir
 
 from tilelang_nb.lowering.context import Lowered, Snapshot
+from tilelang_nb.lowering.hopper.tensor_maps import tensor_maps_of, without_tensor_maps
 from tilelang_nb.lowering.rewrite import variables
 from tilelang_nb.lowering.spans import source_span
 from tilelang_nb.source import catalogue as say
@@ -234,11 +235,12 @@ def _generate(lowered: Lowered, arch: str, options: dict[str, Any], span: Span |
             function = in_panels(function, *swizzle)
         if writer.sites:
             function = _with_parameter(function, writer)
-        functions[str(launch.attrs["global_symbol"])] = function
+        functions[str(launch.attrs["global_symbol"])] = without_tensor_maps(function)
         writers.append(writer)
     split = run_tail(functions, arch, is_fast_math(options))
     launches = tuple(
-        launch_of(host, writer.parameter.name if writer.sites else "") for host, writer in zip(split.host, writers)
+        launch_of(host, writer.parameter.name if writer.sites else "", tensor_maps_of(launch))
+        for host, writer, launch in zip(split.host, writers, lowered.launches)
     )
     started = time.perf_counter()
     text: CudaText = print_cuda(split.device, split.target, arch)

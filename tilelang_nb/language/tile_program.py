@@ -72,6 +72,11 @@ SIGNATURES: dict[str, tuple[str, ...]] = {
     "barrier_arrive": ("barrier",),
     "barrier_wait": ("barrier", "parity"),
     "barrier_expect_tx": ("barrier", "bytes"),
+    "fence_barrier_init": (),  # initialised barriers are there for asynchronous copies
+    # bulk copies of a box by one thread; the barrier counts the bytes of a load
+    "tensor_load": ("source", "target", "barrier"),
+    "tensor_store": ("source", "target"),
+    "set_max_nreg": ("count", "increase"),
     "commit_group": (),
     "wait_group": ("pending",),
 }
@@ -82,12 +87,12 @@ _WRITTEN = {
     "cumulate": "cum{}",
     "atomic_region": "atomic_{}",
     "atomic_element": "atomic_{}",
+    "thread_reduce": "tvm_thread_allreduce",
     "reducer": "alloc_reducer",
     "barrier_init": "alloc_barrier",
     "barrier_expect_tx": "mbarrier_expect_tx",
     "commit_group": "ptx_commit_group",
     "wait_group": "ptx_wait_group",
-    "thread_reduce": "tvm_thread_allreduce",
 }
 
 

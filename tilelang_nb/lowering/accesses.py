@@ -278,8 +278,10 @@ class AccessReader:
     def _call(self, call: Any) -> list[Any]:
         """Notes what a call touches through pointers; the operands that are still to be looked at."""
         name = getattr(call.op, "name", "")
-        if name == "tirx.call_extern":
+        if name in ("tirx.call_extern", "tirx.call_pure_extern"):
             name = call.args[0].value
+        if name.startswith(_BULK_COPY):
+            return self._bulk_copy(call)
         if name in _WIDE_CALLS:
             return self._wide(call, _WIDE_CALLS[name])
         kind = _ELEMENT_CALLS.get(name) or (ATOMIC if name.startswith("tl_atomic_") else None)
@@ -295,6 +297,21 @@ class AccessReader:
             tvm_ffi.structural_walk(call, (tvm.ir.Var, self._anywhere))
             return []
         return list(call.args)
+
+    def _bulk_copy(self, call: Any) -> list[Any]:
+        """A load lands when its barrier says so, which orders it; a store reads a tile."""
+        rest, store = [], "s2g" in call.op.name
+        for argument in call.args:
+            load = _pointed(argument)
+            if load is not None:
+                memory = self.memory.get(identity(load.source))
+                rest += list(load.indices)
+                if memory is not None and store:
+                    form = Form((None,) * len(load.indices), self.mask)
+                    self._found.append(Access(memory, READ, form, (0,) * len(form.dims), self.region))
+            elif type(argument) is not tvm.ir.Call and not isinstance(argument, _LEAVES):
+                rest.append(argument)
+        return rest
 
     def _wide(self, call: Any, kinds: tuple[str, ...]) -> list[Any]:
         """Notes what a call touches around the elements that it is given, one kind for each pointer.
@@ -361,10 +378,12 @@ def waits_for_copies(expr: Any) -> bool:
 
 
 _COPIES = tuple(f"tirx.ptx.cp_async_{name}" for name in ("cg", "ca", "cg_src_size", "ca_src_size"))
+_BULK_COPY = "tirx.ptx.cp_async_bulk_tensor_"
 # Calls that touch more than the element whose address they are given: the kinds of access by pointer.
 _WIDE_CALLS = {
     "tirx.ptx.ldmatrix": (READ,),
     "tirx.ptx.stmatrix": (WRITE,),
+    "tl_wgmma_descriptor": (READ,),
     **dict.fromkeys(_COPIES, (WRITE, READ)),
 }
 _LEAVES = (tir.IntImm, tir.FloatImm, tvm.ir.Var, tvm.ir.StringImm)

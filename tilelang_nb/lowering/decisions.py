@@ -38,6 +38,13 @@ def _decisions(facts: dict[str, Any]) -> Iterator[Decision]:
         asked = "" if plan.stages == plan.wanted else f"{plan.wanted} stages do not fit into shared memory"
         value = f"{plan.stages} stage{'s' * (plan.stages > 1)} of {tiles}"
         yield Decision("pipeline", value, asked, _line(plan.loop.span))
+    roles = facts.get("roles")
+    if isinstance(roles, str):
+        yield Decision("roles", "all warp groups do the same", roles)
+    elif roles is not None:
+        groups = roles.consumers // 128
+        value = f"1 warp group copies, {groups} comput{'es' if groups == 1 else 'e'}"
+        yield Decision("roles", value, line=_line(roles.plans[0].loop.span))
     for buffer, annotation in facts.get(LAYOUTS, {}).items():
         taken = "as annotated" if not annotation.refused else "not as annotated"
         yield Decision("layout", f"{buffer.name} {taken}", annotation.refused, _line(annotation.span))

@@ -326,7 +326,7 @@ class _Ring:
                 if group[0].first_use == position:
                     body += self._wait(number)
             if position not in copied:
-                body.append(_in_version(self.rewriter.statement(one), self.tiles, slot))
+                body.append(in_version(self.rewriter.statement(one), self.tiles, slot))
         annotations = {key: value for key, value in node.annotations.items() if key != STAGES}
         return sequence([*start, loop(node, body=sequence(body, node.span), annotations=annotations)], node.span)
 
@@ -388,7 +388,12 @@ def constant_like(value: int, node: Any) -> Any:
     return tir.const(value, dtype_of(node.loop_var))
 
 
-def _in_version(node: Any, tiles: dict[Any, Any], slot: Any) -> Any:
+def with_versions(body: Any, plans: list[Pipeline]) -> Any:
+    """The body of a launch with all plans carried out."""
+    return _Rewriter(plans).statement(body)
+
+
+def in_version(node: Any, tiles: dict[Any, Any], slot: Any) -> Any:
     """The statement with one version of each tile."""
 
     def load(access: Any) -> Any:

@@ -33,6 +33,7 @@ from .views import root, views
 
 MBARRIER = "shared.barrier"
 EXCEEDED = "shared memory exceeded"  # the fact that the tiles did not fit
+PLACED = "placed tiles"  # the fact: every tile with its place
 # Bytes of shared memory that one block may have, by compute capability.
 LIMITS = {
     **dict.fromkeys((70, 72), 98304),
@@ -42,6 +43,8 @@ LIMITS = {
     90: 232448,
 }
 _TILE_ALIGNMENT = 128
+SWIZZLE_ALIGNMENT = 1024  # where a tile begins that bulk copies swizzle
+TILES = "tensor tiles"  # the fact: shared tiles in the layout of bulk copies
 _SMALL = 1024  # bytes; sharing a smaller tile saves less than the barriers it costs
 
 
@@ -53,9 +56,12 @@ class _Tile:
     begin: int = -1  # positions in the order of statements
     end: int = -1
     offset: int = 0
+    swizzled: bool = False  # by a bulk copy
 
     @property
     def alignment(self) -> int:
+        if self.swizzled:
+            return SWIZZLE_ALIGNMENT
         return _TILE_ALIGNMENT if self.bytes >= _TILE_ALIGNMENT else 16
 
     def use(self, begin: int, end: int) -> None:
@@ -70,10 +76,13 @@ def plan_shared_memory(func: tir.PrimFunc, launch: LaunchContext) -> tir.PrimFun
     tiles = [tile for tile in lifetimes.tiles.values() if tile.begin >= 0]
     if not lifetimes.tiles:
         return func
+    for tile in tiles:
+        tile.swizzled = tile.buffer in launch.facts.get(TILES, {})
     limit = shared_memory_limit(launch.arch)
     size = _place(tiles, lifetimes, share_small=False)
     if size > limit:
         size = _place(tiles, lifetimes, share_small=True)
+    launch.facts[PLACED] = tuple(tiles)
     launch.facts["shared_memory"] = tuple(SharedBuffer(tile.buffer.name, tile.offset, tile.bytes) for tile in tiles)
     if size > limit:
         launch.facts[EXCEEDED] = size
@@ -208,9 +217,11 @@ def _report(tiles: list[_Tile], size: int, limit: int, launch: LaunchContext) ->
 def _with_arena(
     body: tir.Stmt, tiles: list[_Tile], lifetimes: _Lifetimes, size: int, launch: LaunchContext
 ) -> tir.Stmt:
+    alignment = max((tile.alignment for tile in tiles), default=_TILE_ALIGNMENT)
     arena = tir.decl_buffer(
-        (size,), "uint8", launch.fresh("arena"), scope=SHARED, layout=None, data_alignment=_TILE_ALIGNMENT
-    )
+        (size,), "uint8", launch.fresh("arena"), scope=SHARED, layout=None,
+        data_alignment=max(alignment, _TILE_ALIGNMENT),
+    )  # fmt: skip
     renamed: dict[Any, Any] = {}
     declarations = [tir.AllocBuffer(arena, None, max(tiles, key=lambda tile: tile.bytes).span)] if tiles else []
 

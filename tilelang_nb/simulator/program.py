@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import tvm
 
+from ..lowering.hopper.tensor_maps import TensorMap, tensor_maps_of
 from .findings import Findings
 from .machine.arithmetic import NAMESPACE, strided
 from .machine.barriers import Deadlock
@@ -16,6 +17,7 @@ from .machine.machine import GlobalArray, Machine, StepLimit, Stopped
 from .machine.requests import Counting
 from .machine.shadow import Epochs, Shadow
 from .machine.strand import Strand
+from .machine.tensor_copies import TensorView
 from .report import Counters, Report, Traffic
 from .translation.inspection import evaluate
 from .translation.translator import Translator
@@ -79,7 +81,8 @@ class _Launch:
     ):
         self.program, self.checks, self.progress = program, program.checks, progress
         self.done = 0.0
-        params = list(program.func.params)
+        maps = {one.variable: one for one in tensor_maps_of(program.func)}
+        params = [param for param in program.func.params if param not in maps]
         arrays = {param: arguments[param.name] for param in params if hasattr(param.ty, "shape")}
         self.copies: list[tuple[np.ndarray, np.ndarray]] = []  # (given, contiguous copy)
         self.sizes = {**_sizes(arrays), **{variable: int(size) for variable, size in sizes.items()}}
@@ -99,10 +102,12 @@ class _Launch:
                 self.parameters[labels[param]] = _scalar(dtype, value)
                 self.sizes[param] = float(_scalar(dtype, value)) if is_float(dtype) else int(value)
         for variable, label in labels.items():
-            if label not in self.parameters:
+            if label not in self.parameters and variable not in maps:
                 if variable not in self.sizes:
                     raise ValueError(f"the size `{variable.name}` does not follow from the arrays: pass it in `sizes`")
                 self.parameters[label] = self.sizes[variable]
+        for variable, tensor in maps.items():
+            self.parameters[labels[variable]] = self._tensor_view(tensor)
         if self.checks:
             self._cast_shadows([(param, self.parameters[labels[param]]) for param in arrays])
 
@@ -117,6 +122,12 @@ class _Launch:
             self.copies.append((array, copy))
             data = copy.reshape(-1)
         return GlobalArray(param.name, data, None)
+
+    def _tensor_view(self, tensor: TensorMap) -> TensorView:
+        """A tensor map, which on a GPU the host encodes."""
+        array = self.parameters[self.translator.labels[tensor.buffer]]
+        dims, strides = ([evaluate(extent, self.sizes) for extent in part] for part in (tensor.dims, tensor.strides))
+        return TensorView(array, dims, strides, tensor.box, tensor.swizzle)
 
     def _cast_shadows(self, arrays: list[tuple[Any, GlobalArray]]) -> None:
         """A shadow for every array that is written; arrays that overlap in memory share one."""
@@ -211,6 +222,7 @@ class _Launch:
         )
         threads = np.arange(machine.threads)
         machine.run(self.kernel(Strand(machine, ids, threads), self.parameters))
+        machine.end()
 
     def _saved(self) -> list[tuple[np.ndarray, np.ndarray]]:
         arrays = [value.data for value in self.parameters.values() if isinstance(value, GlobalArray)]

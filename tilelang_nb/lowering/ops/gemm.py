@@ -10,12 +10,16 @@ from tvm import tirx as tir
 from tilelang_nb.language.tile_program import TileCall
 
 from ..context import Inference, LaunchContext
-from ..gemm import mma, simt
+from ..gemm import mma, simt, wgmma
 from ..gemm.engine import choose
 
 
 def constrain(call: TileCall, inference: Inference) -> None:
     """The accumulator has the layout that the engine wants."""
+    groups = wgmma.engine_of(call, inference.launch, inference.threads)
+    if groups is not None:
+        wgmma.constrain(call, inference, groups)
+        return
     engine = choose(call, inference.launch)
     if engine.instruction is None:
         simt.constrain(call, inference)
@@ -25,6 +29,10 @@ def constrain(call: TileCall, inference: Inference) -> None:
 
 def lower(call: TileCall, launch: LaunchContext) -> tir.Stmt:
     """Statements of one thread."""
+    groups = wgmma.engine_of(call, launch, launch.thread_count)
+    if groups is not None:
+        launch.facts.setdefault("products", []).append((call.span, groups, wgmma.groups(groups)))
+        return wgmma.lower(call, launch, groups)
     engine = choose(call, launch)
     warps = "" if engine.instruction is None else mma.warps(call, launch, engine.instruction)
     launch.facts.setdefault("products", []).append((call.span, engine, warps))

@@ -15,6 +15,9 @@ from ..rewrite import dtype_of
 
 def lower(call: TileCall, launch: LaunchContext) -> tir.Stmt:
     """barrier: a region of one element of "shared.barrier" memory."""
+    if call.name == "fence_barrier_init":
+        fence = tir.Evaluate(ptx["fence.mbarrier_init.release.cluster"](), call.span)
+        return tir.IfThenElse(tir.EQ(launch.block_thread, tir.const(0, "int32")), fence, None, call.span)
     barrier = call["barrier"]
     address = tir.address_of(tir.BufferLoad(barrier.buffer, list(barrier.begin)))
     if call.name == "barrier_init":

@@ -14,7 +14,9 @@ from . import (
     print,
     reduce,
     reducer,
+    registers,
     synchronisation,
+    tensor_copies,
     thread_reduce,
 )
 
@@ -41,4 +43,8 @@ OPERATIONS: dict[str, OperationLowering] = {
     "barrier_arrive": mbarriers,
     "barrier_wait": mbarriers,
     "barrier_expect_tx": mbarriers,
+    "fence_barrier_init": mbarriers,
+    "tensor_load": tensor_copies,
+    "tensor_store": tensor_copies,
+    "set_max_nreg": registers,
 }

@@ -23,11 +23,15 @@ Mask = Any
 
 @dataclass(frozen=True)
 class Wait:
-    """What a blocked strand yields."""
+    """What a blocked strand yields.
+
+    text: what it waits for; told: it says for whom, too.
+    """
 
     ready: Callable[[], bool]
     text: str
     site: int
+    told: bool = False
 
 
 class Deadlock(Exception):
@@ -62,6 +66,8 @@ class NamedBarrier:
 class MBarrier:
     """A barrier object in shared memory.
 
+    bytes: announced and not here yet.  flying: copies that will count at this barrier, oldest first.  engine: the
+    strand that counts as the writer of what they bring.
     ended: what those who arrived knew, for the last two phases by parity.
     """
 
@@ -71,6 +77,8 @@ class MBarrier:
     bytes: int = 0
     known: dict[int, int] = field(default_factory=dict)
     ended: dict[int, dict[int, int]] = field(default_factory=dict)
+    flying: list[Any] = field(default_factory=list)
+    engine: int = 0
 
     def settle(self) -> None:
         """End the phase if nothing is missing; arrivals beyond it count for the next one."""
@@ -189,7 +197,7 @@ class Barriers:
 
     def mbarrier_init(self, address: Any, count: Any, mask: Mask, site: int) -> None:
         for block, _, at, number in self.members(mask, address, count):
-            self.machine.mbarriers[block, at] = MBarrier(number, number)
+            self.machine.mbarriers[block, at] = MBarrier(number, number, engine=self.machine.engine_of(at))
 
     def mbarrier_expect(self, address: Any, count: Any, mask: Mask, site: int) -> None:
         for block, lanes, at, number in self.members(mask, address, count):
@@ -213,16 +221,15 @@ class Barriers:
         ]
 
         def ready() -> bool:
+            for barrier, _, bit in waits:
+                if barrier.phase == bit and barrier.flying:
+                    self.land(barrier)
             return all(barrier.phase != bit for barrier, _, bit in waits)
 
         while not ready():
-            stuck = next((barrier, at, bit) for barrier, at, bit in waits if barrier.phase == bit)
-            missing = f"{stuck[0].pending} of {stuck[0].count} arrivals"
-            if stuck[0].bytes:
-                missing += f" and {stuck[0].bytes} bytes"
+            barrier, bit = next((barrier, bit) for barrier, _, bit in waits if barrier.phase == bit)
             name = self.machine.sites[site].buffer
-            text = f"{missing} are missing at the barrier `{name}`, in its phase of parity {stuck[2]}"
-            yield Wait(ready, text, site)
+            yield Wait(ready, f"{_missing(barrier, name)}, in its phase of parity {bit}", site)
         for barrier, _, bit in waits:
             self._acquire(barrier.ended.get(bit, {}))  # the phase before the first has no arrivals
 
@@ -275,6 +282,18 @@ class Barriers:
                 yield _wait_of_all([(child, waiting[child]) for child, _ in running])
 
 
+def _missing(barrier: MBarrier, name: str) -> str:
+    """What keeps a phase from ending."""
+    if barrier.bytes < 0:
+        return f"the barrier `{name}`, which {-barrier.bytes} bytes more have reached than were announced to it"
+    if barrier.bytes and barrier.pending <= 0:
+        return f"{barrier.bytes} bytes at the barrier `{name}` that no copy brings"
+    missing = f"{barrier.pending} of {barrier.count} arrivals"
+    if barrier.bytes:
+        missing += f" and {barrier.bytes} bytes"
+    return f"{missing} at the barrier `{name}`"
+
+
 def _active_blocks(mask: np.ndarray, blocks: int) -> np.ndarray:
     """Which blocks have a lane that takes part."""
     lanes = mask.any(axis=-1)
@@ -285,8 +304,15 @@ def _active_blocks(mask: np.ndarray, blocks: int) -> np.ndarray:
 
 def _wait_of_all(blocked: list[tuple[Any, Wait]]) -> Wait:
     """Ready when one of the strands is."""
-    texts = [f"threads {strand.threads[0]} to {strand.threads[-1]} wait for {wait.text}" for strand, wait in blocked]
-    return Wait(lambda: any(wait.ready() for _, wait in blocked), "; ".join(texts), blocked[0][1].site)
+    texts = [wait.text if wait.told else f"{_named(strand.threads)} {wait.text}" for strand, wait in blocked]
+    return Wait(lambda: any(wait.ready() for _, wait in blocked), "; ".join(texts), blocked[0][1].site, True)
+
+
+def _named(threads: np.ndarray) -> str:
+    """The subject and verb of what some threads wait for."""
+    if len(threads) == 1:
+        return f"thread {threads[0]} waits for"
+    return f"threads {threads[0]} to {threads[-1]} wait for"
 
 
 def _runs(chosen: np.ndarray, threads: np.ndarray) -> list[slice]:

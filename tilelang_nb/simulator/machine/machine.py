@@ -9,10 +9,12 @@ import numpy as np
 
 from ..translation.inspection import evaluate
 from ..translation.values import Site
-from .barriers import Deadlock, Wait
+from .barriers import WARPGROUP, Deadlock, Wait
 from .requests import Counting
 from .shadow import Epochs, Shadow
 
+REGISTERS = 65536  # of a multiprocessor
+MOST_REGISTERS = 255  # of a thread
 BANK_LINE = 1024  # the shared window of a block is a multiple of this, so that every view of it is aligned
 
 
@@ -75,14 +77,40 @@ class Machine:
         self.shared_shadow = Shadow(blocks * self.stride // granule, False) if checks and shared_bytes else None
         self.mbarriers: dict[tuple[int, int], Any] = {}
         self.named: dict[tuple[int, int], Any] = {}
+        self.engines: dict[int, int] = {}  # address of an mbarrier -> the strand that its copies count as
+        self.fences: dict[int, int] = {}  # strand -> its last epoch that asynchronous reads may see
+        self.registers: dict[int, dict[int, int]] = {}  # block -> warp group -> registers of each of its threads
         self.nobody = np.zeros((1, 1), np.bool_)
         self.strands = 0
+        self.all_strands: list[Any] = []
         self.steps, self.printed, self.sizes = steps, printed, sizes
         self.stopped, self.progress = Stopped(), progress
 
     def new_strand(self) -> int:
         self.strands += 1
         return self.strands
+
+    def engine_of(self, address: int) -> int:
+        """The strand that stands for the copies which count at an mbarrier."""
+        if address not in self.engines:
+            self.engines[address] = self.new_strand()
+        return self.engines[address]
+
+    def is_engine(self, strand: int) -> bool:
+        """Does a strand stand for copies?"""
+        return strand in self.engines.values()
+
+    @property
+    def register_pool(self) -> int:
+        """Registers that a block starts with, over all of its threads."""
+        each = min(REGISTERS // max(self.threads, 1), MOST_REGISTERS) // 8 * 8
+        return each * self.threads
+
+    def registers_of(self, block: int) -> dict[int, int]:
+        """Registers of each thread by warp group."""
+        groups = -(-self.threads // WARPGROUP)
+        each = self.register_pool // max(self.threads, 1)
+        return self.registers.setdefault(block, dict.fromkeys(range(groups), each))
 
     def view(self, dtype: Any) -> np.ndarray:
         """All shared memory as one flat array of a type."""
@@ -99,8 +127,16 @@ class Machine:
         if self.steps < 0:
             raise StepLimit(site)
 
+    def end(self) -> None:
+        """The launch is over: stores that nobody waited for end, loads must have landed."""
+        for strand in self.all_strands:
+            strand.finish_stores()
+        for barrier in self.mbarriers.values():
+            for load in barrier.flying:
+                self.findings.never_landed(load.site, 1)
+
     def run(self, generator: Generator[Wait, None, None]) -> None:
         """Drive the first strand; what it waits for can only come from itself."""
         for wait in generator:
             if not wait.ready():
-                raise Deadlock(wait.text, wait.site)
+                raise Deadlock(wait.text if wait.told else f"all wait for {wait.text}", wait.site)

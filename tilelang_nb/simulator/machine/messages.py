@@ -56,6 +56,11 @@ class Messages:
         code, _ = self.first_lane(lanes)
         self.findings.uninitialised(site, self.coordinates(code), int(np.count_nonzero(lanes)))
 
+    def unfinished(self, site: int, lanes: Array) -> None:
+        """A read of accumulators before the product is over."""
+        code, _ = self.first_lane(lanes)
+        self.findings.unfinished(site, self.coordinates(code), int(np.count_nonzero(lanes)))
+
     def print_values(
         self, message: str, value: Array, description: str, indices: tuple[Array, ...], mask: Array
     ) -> None:

@@ -85,5 +85,8 @@ class Registers:
         if not state.all():
             missing = ~state if mask is None else ~state & mask
             if missing.any():
-                self.uninitialised(site, missing)
+                if self.running_product(state):
+                    self.unfinished(site, missing)
+                else:
+                    self.uninitialised(site, missing)
         return value

@@ -217,6 +217,15 @@ class Shadow:
         self.version += 1
         self.writes[cells] = codes | (strand.epoch << EPOCH_SHIFT) | (min(site, SITE) << CODE_BITS)
 
+    def copy_landed_at(self, epoch: int, cells: Array, codes: Array, site: int) -> None:
+        """A copy that no thread waits for by itself has landed, in an epoch of its own."""
+        self.version += 1
+        self.writes[cells] = codes | (epoch << EPOCH_SHIFT) | (min(site, SITE) << CODE_BITS)
+
+    def note_read(self, strand: Any, cells: Array, codes: Array, site: int) -> None:
+        """A read that has been compared with earlier writes goes on until now."""
+        self._record_read(strand, cells, codes, site)
+
     def atomic(self, strand: Any, cells: Array, codes: Array, site: int) -> None:
         """An atomic read-modify-write: unordered with plain accesses only."""
         self.version += 1
@@ -273,6 +282,16 @@ class Shadow:
                 _who(strand, int(records[position]) & CODE, threads),
                 count,
             )
+
+    def report_unfenced(self, strand: Any, record: int, code: int, site: int, count: int) -> None:
+        """An asynchronous read of what an ordinary store wrote, without a fence between them."""
+        other, threads = int(record >> CODE_BITS) & SITE, strand.machine.threads
+        strand.findings.no_proxy_fence(site, other, _who(strand, int(record) & CODE, threads), count)
+
+    def report_overwritten(self, strand: Any, record: int, site: int, reader: str, count: int) -> None:
+        """A store into what an asynchronous operation was still reading."""
+        other, threads = int(record >> CODE_BITS) & SITE, strand.machine.threads
+        strand.findings.overwritten(other, site, reader, _who(strand, int(record) & CODE, threads), count)
 
     def _report_uninitialised(self, strand: Any, records: Array, codes: Array, site: int) -> None:
         missing = records == 0

@@ -16,15 +16,18 @@ from .matrices import MatrixInstructions
 from .memory import MemoryAccess
 from .messages import Messages
 from .registers import Registers
+from .tensor_copies import TensorCopies
 from .undefined import UndefinedArithmetic
+from .warpgroups import WarpGroups
 from .warps import Warps
 
 Mask = Any
 
 
 class Strand(
-    Registers, MemoryAccess, Warps, MatrixInstructions, AsynchronousCopies, Barriers, Messages, UndefinedArithmetic
-):
+    Registers, MemoryAccess, Warps, MatrixInstructions, AsynchronousCopies, TensorCopies, WarpGroups, Barriers,
+    Messages, UndefinedArithmetic,
+):  # fmt: skip
     """block_ids: linear numbers of the blocks.  threads: linear numbers inside a block, ascending and contiguous."""
 
     def __init__(self, machine: Any, block_ids: np.ndarray, threads: np.ndarray):
@@ -36,10 +39,14 @@ class Strand(
         # a number of each thread over the whole grid, from 1: what the shadow memories remember
         self.codes = block_ids.astype(np.int64)[:, None] * machine.threads + threads + 1
         self.number = machine.new_strand()
+        machine.all_strands.append(self)
         self.seen: dict[
             int, int
         ] = {}  # strand -> its last epoch whose accesses are ordered before this strand's next one
         self.open_copies, self.groups = [], []
+        self.open_stores, self.store_groups = [], []
+        self.open_products, self.product_groups = [], []
+        self.fenced: dict[int, int] = {}  # strand -> its last epoch that asynchronous reads of this strand may see
         self.new_epoch()
 
     # ---- indices ----

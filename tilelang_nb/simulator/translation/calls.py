@@ -81,10 +81,7 @@ WITHOUT_EFFECT = (
     "__threadfence_system",
     "__nanosleep",
     "tirx.cuda.thread_fence",
-    "tirx.ptx.fence_mbarrier_init",
-    "tirx.ptx.fence_proxy",
-    "tirx.ptx.fence_proxy_async",
-    "tirx.ptx.setmaxnreg",
+    "tl_register_fence",
     "tirx.assume",
 )
 

@@ -22,6 +22,7 @@ BLOCKING = frozenset(
         "tirx.ptx.barrier_sync",
         "tirx.ptx.bar_sync_count",
         "tirx.ptx.barrier_sync_count",
+        "tirx.ptx.setmaxnreg",
     }
 )
 # Arithmetic that some right operands leave undefined: by their node classes and by their calls.

@@ -28,7 +28,7 @@ TYPES = {
 COPY_SIZES = (4, 8, 16)
 
 
-def _operands(name: str, arguments: list[Any]) -> tuple[list[Any], dict[str, str], str]:
+def operands_of(name: str, arguments: list[Any]) -> tuple[list[Any], dict[str, str], str]:
     """(operands, modifiers by name, flag)."""
     slots = TABLE[name].slots
     split = len(arguments) - len(slots) - 1
@@ -58,7 +58,7 @@ def _neighbours(t: Calls, loads: list[Any]) -> tuple[Storage, Value] | None:
     return storage, t.once(t.sum_of(t._register_index(storage, list(loads[0].indices)), "int32"))
 
 
-def _read_registers(t: Calls, loads: list[Any]) -> str:
+def read_registers(t: Calls, loads: list[Any]) -> str:
     """The operand as one array (register, blocks, threads)."""
     found = _neighbours(t, loads)
     if found is None:
@@ -73,6 +73,19 @@ def _read_registers(t: Calls, loads: list[Any]) -> str:
         site = t.site("read", storage.label, "local")
         text = f"S.check_registers({text}, {name}_state[{first.text}:{stop}], {t.mask}, {site})"
     return text
+
+
+def register_slice(t: Calls, loads: list[Any]) -> tuple[str, str, str] | None:
+    """(label of the buffer, text of neighbouring registers as a view, text of their marks); None for others."""
+    found = _neighbours(t, loads)
+    if found is None:
+        return None
+    storage, first = found
+    part = f"[{first.text}:{first.text}+{len(loads)}]"
+    if not t.checks:
+        return storage.label, storage.name + part, "None"
+    t.tracked.add(storage.name)
+    return storage.label, storage.name + part, f"{storage.name}_state{part}"
 
 
 def _write_registers(t: Calls, loads: list[Any], value: str) -> None:
@@ -106,7 +119,7 @@ def _address(t: Calls, node: Any, space: str) -> tuple[Storage, str]:
 
 
 def _ldmatrix(t: Calls, name: str, arguments: list[Any]) -> None:
-    operands, tokens, _ = _operands(name, arguments)
+    operands, tokens, _ = operands_of(name, arguments)
     storage, point = _address(t, operands[-1], "shared")
     site, count = t.access_site("read", storage), len(operands) - 1
     transpose = tokens["trans"] == "trans"
@@ -114,15 +127,15 @@ def _ldmatrix(t: Calls, name: str, arguments: list[Any]) -> None:
 
 
 def _stmatrix(t: Calls, name: str, arguments: list[Any]) -> None:
-    operands, tokens, _ = _operands(name, arguments)
+    operands, tokens, _ = operands_of(name, arguments)
     storage, point = _address(t, operands[0], "shared")
-    site, registers = t.access_site("write", storage), _read_registers(t, operands[1:])
+    site, registers = t.access_site("write", storage), read_registers(t, operands[1:])
     transpose = tokens["trans"] == "trans"
     t.emit(f"S.stmatrix({point}, {registers}, {transpose}, {t.mask}, {site})")
 
 
 def _mma(t: Calls, name: str, arguments: list[Any]) -> None:
-    operands, tokens, _ = _operands(name, arguments)
+    operands, tokens, _ = operands_of(name, arguments)
     shape, kinds = tokens["shape"], (tokens["atype"], tokens["btype"])
     rows, rest = shape[1:].split("n")
     columns, depth = (int(number) for number in rest.split("k"))
@@ -134,14 +147,14 @@ def _mma(t: Calls, name: str, arguments: list[Any]) -> None:
     a = int(rows) // 8 * (depth // (4 * each))
     b = depth // (4 * each)
     c = (len(operands) - a - b) // 2
-    left, right = _read_registers(t, operands[c : c + a]), _read_registers(t, operands[c + a : c + a + b])
-    start = _read_registers(t, operands[c + a + b :])
+    left, right = read_registers(t, operands[c : c + a]), read_registers(t, operands[c + a : c + a + b])
+    start = read_registers(t, operands[c + a + b :])
     types = f"({TYPES[kinds[0]][0]}, {TYPES[kinds[1]][0]})"
     _write_registers(t, operands[:c], f"S.mma({rows}, {depth}, {types}, {left}, {right}, {start})")
 
 
 def _cp_async(t: Calls, name: str, arguments: list[Any]) -> None:
-    operands, _, flag = _operands(name, arguments)
+    operands, _, flag = operands_of(name, arguments)
     size, rest = int(operands[2]), operands[3:]
     outer = t.mask
     if flag == "pred":

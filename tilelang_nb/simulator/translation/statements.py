@@ -16,7 +16,7 @@ from typing import Any
 
 from tvm.ir.prim import expr as pe
 
-from . import matrix_calls  # noqa: F401  (fills the table of statements)
+from . import hopper_calls, matrix_calls  # noqa: F401  (fill the table of statements)
 from .accesses import VectorAxis
 from .calls import Calls
 from .inspection import BLOCKING, constant, contains_call, has_jump, jumps_out
@@ -103,6 +103,8 @@ class Statements(Calls):
             self.buffers[buffer] = storage
         elif scope.startswith("local"):
             depth = self.function_depth
+            if buffer in self.accumulators:
+                self.varying.add(name)
             storage = Storage("local", name, buffer.name, shape, dtype, depth=depth)
             function = self.suites[depth]
             function.names |= {name, name + "_state"}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...lowering.hopper.tensor_maps import tensor_maps_of
+from .hopper_calls import accumulators
 from .inspection import BLOCKING, accessed_buffers, contains_call, variables
 from .statements import Statements
 from .suites import render
@@ -22,6 +24,9 @@ class Translator(Statements):
     def __init__(self, func: Any, checks: bool, aliased: bool = False):
         super().__init__(checks)
         self.func, self.aliased = func, aliased
+        self.accumulators = accumulators(func)
+        self.mapped: tuple[set[Any], set[Any]] = set(), set()  # tensor maps that are read and written through
+        self.shown: dict[str, str] = {}  # tensor map by its Python name -> name of the array that it shows
         self.names: dict[Any, Value] = {}
         self.shifted: dict[Any, tuple[Any, Value]] = {}  # vector loop variable with a start -> (start, axis variable)
         self.buffers: dict[Any, Storage] = {}
@@ -44,6 +49,8 @@ class Translator(Statements):
         """The text of `def kernel(S, P)`: S is the strand that runs, P maps names to arguments."""
         for parameter in self.func.params:
             self._parameter(parameter)
+        for one in tensor_maps_of(self.func):
+            self.shown[PARAMETER + self._label(one.variable)] = one.buffer.name
         self.statement(self.func.body)
         head = ["if False: yield"]
         head += [f"{name} = P[{name[len(PARAMETER) :]!r}]" for name in sorted(self.reserved)]
@@ -98,6 +105,10 @@ class Translator(Statements):
         """(buffers that are read, buffers that are written); a view counts as the parameter it shows."""
         if self._access is None:
             reads, writes = accessed_buffers(self.func.body)
+            for one in tensor_maps_of(self.func):
+                for touched, through in ((reads, self.mapped[0]), (writes, self.mapped[1])):
+                    if one.variable in through:
+                        touched.add(one.buffer)
             roots = self.global_views
             self._access = {roots.get(b, b) for b in reads}, {roots.get(b, b) for b in writes}
         return self._access

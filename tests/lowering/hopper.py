@@ -1,0 +1,81 @@
+"""Kernels for sm_90a with roles: lowered with the option that asks for them, run on the simulated device."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from lowering.products import numpy_type
+
+import tilelang_nb
+from tilelang_nb.lowering import lower
+from tilelang_nb.simulator import Program
+
+ROLES = {"tl.enable_auto_warp_specialization": True}
+MATMUL = """
+@T.prim_func
+def k(A: T.Tensor({a}, "{dtype}"), B: T.Tensor({b}, "{other}"), C: T.Tensor(({m}, {n}), "{out}")):
+    with T.Kernel(T.ceildiv({n}, {bn}), T.ceildiv({m}, {bm}), threads={threads}) as (bx, by):
+        A_s = T.alloc_shared({a_tile}, "{tile}")
+        B_s = T.alloc_shared({b_tile}, "{other_tile}")
+        C_l = T.alloc_fragment(({bm}, {bn}), "{total}")
+        T.clear(C_l)
+        for ko in T.Pipelined(T.ceildiv({k}, {bk}), num_stages={stages}):
+            T.copy(A[{a_from}], A_s)
+            T.copy(B[{b_from}], B_s)
+            T.gemm(A_s, B_s, C_l, transpose_A={ta}, transpose_B={tb}, policy=T.GemmWarpPolicy.{policy})
+        T.copy(C_l, C[by * {bm}, bx * {bn}])
+"""
+
+
+def lowered(text: str, options: dict[str, Any] | None = None) -> Any:
+    """The lowered kernel `k` of a text, for sm_90a."""
+    cell = tilelang_nb.compile_cell(text, {}, target="sim", arch="sm_90a")
+    assert cell.ok, cell.to_text()
+    result = lower(cell.namespace["k"].program, arch="sm_90a", options=ROLES if options is None else options)
+    assert not [found for found in result.diagnostics if found.severity == "error"], result.diagnostics
+    return result
+
+
+def matmul(
+    m: int = 128, n: int = 256, k: int = 192, *, bm: int = 128, bn: int = 256, bk: int = 64, threads: int = 256,
+    stages: int = 3, ta: bool = False, tb: bool = False, dtype: str = "float16", other: str = "", out: str = "",
+    total: str = "float32", policy: str = "Square", options: dict[str, Any] | None = None,
+) -> Any:  # fmt: skip
+    """A product in a pipelined loop: .lowered, .launch, .program, .arguments, .expected."""
+    host, host_other = dtype.replace("tfloat32", "float32"), (other or dtype).replace("tfloat32", "float32")
+    a, b = ((k, m) if ta else (m, k)), ((n, k) if tb else (k, n))
+    text = MATMUL.format(
+        a=a, b=b, m=m, n=n, k=k, bm=bm, bn=bn, bk=bk, dtype=host, other=host_other, tile=dtype,
+        other_tile=other or dtype, out=out or "float32", total=total, threads=threads, stages=stages, ta=ta, tb=tb,
+        policy=policy, a_tile=(bk, bm) if ta else (bm, bk), b_tile=(bn, bk) if tb else (bk, bn),
+        a_from=f"ko * {bk}, by * {bm}" if ta else f"by * {bm}, ko * {bk}",
+        b_from=f"bx * {bn}, ko * {bk}" if tb else f"ko * {bk}, bx * {bn}",
+    )  # fmt: skip
+    result = lowered(text, options)
+    rng = np.random.default_rng(m + n + k)
+
+    def numbers(shape: tuple[int, ...], name: str) -> np.ndarray:
+        return rng.integers(-4, 5, shape).astype(np.float32).astype(numpy_type(name))
+
+    left, right = numbers(a, host), numbers(b, host_other)
+    wide = left.astype(np.float64), right.astype(np.float64)
+    expected = (wide[0].T if ta else wide[0]) @ (wide[1].T if tb else wide[1])
+    c = np.full((m, n), np.nan, ml_dtypes.bfloat16 if out == "bfloat16" else numpy_type(out or "float32"))
+    return SimpleNamespace(
+        lowered=result, launch=result.launches[0], arguments={"A": left, "B": right, "C": c}, expected=expected
+    )
+
+
+def run(case: Any, launch: Any = None, checks: bool = True) -> tuple[np.ndarray, Any]:
+    """(C, report) of a run on copies of the arguments."""
+    arguments = {name: array.copy() for name, array in case.arguments.items()}
+    report = Program(launch or case.launch, checks=checks).run(arguments)
+    return arguments["C"], report
+
+
+def engine(case: Any) -> str:
+    """How the product is computed."""
+    return next(one.value for one in case.lowered.decisions if one.subject == "product")

@@ -1,0 +1,114 @@
+"""Pipelined products on sm_90a with roles: bulk copies, mbarriers, wgmma.  Small integers, so results are exact."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from lowering.hopper import ROLES, engine, lowered, matmul, run
+
+CASES: dict[str, dict[str, Any]] = {
+    "tile of the benchmark": {"m": 256, "n": 512},
+    "B stored by columns": {"tb": True},
+    "A stored by columns": {"ta": True},
+    "both stored by columns": {"ta": True, "tb": True},
+    "ragged in every direction": {"m": 200, "n": 328, "k": 152},
+    "ragged, B stored by columns": {"m": 200, "n": 328, "k": 152, "tb": True},
+    "smaller than a tile": {"m": 1, "n": 8, "k": 8},
+    "one warp group": {"n": 128, "bn": 128, "threads": 128},
+    "four slabs of rows": {"m": 256, "n": 64, "bm": 256, "bn": 64, "threads": 128},
+    "groups beside each other": {"m": 64, "n": 256, "bm": 64, "bn": 256},
+    "groups across by policy": {"m": 128, "n": 256, "policy": "FullCol"},
+    "rows of 64 bytes": {"bk": 32, "k": 160},
+    "rows of 32 bytes, B by columns": {"bk": 16, "k": 80, "tb": True},
+    "rows of 256 bytes": {"bk": 128, "k": 384, "stages": 2, "tb": True},
+    "two stages": {"stages": 2},
+    "more stages than turns": {"stages": 4, "k": 128, "n": 128, "bn": 128},
+    "bfloat16": {"dtype": "bfloat16"},
+    "tfloat32": {"dtype": "tfloat32", "bk": 32, "tb": True},
+    "float8": {"dtype": "float8_e4m3fn", "bk": 128, "k": 256, "tb": True},
+    "two types of float8": {"dtype": "float8_e4m3fn", "other": "float8_e5m2", "bk": 64, "tb": True},
+    "wide C": {"m": 64, "n": 512, "bm": 64, "bn": 512, "threads": 128, "stages": 2},
+    "three warp groups": {"m": 192, "bm": 192, "threads": 384},
+    "float16 result": {"out": "float16", "k": 64},
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_product_equals_numpy(name: str) -> None:
+    case = matmul(**CASES[name])
+    assert engine(case).startswith("wgmma")
+    for checks in (False, True):
+        result, report = run(case, checks=checks)
+        np.testing.assert_array_equal(result.astype(np.float64), case.expected)
+        assert report.findings == (), [str(finding) for finding in report.findings]
+
+
+def test_nothing_changes_without_the_option() -> None:
+    case = matmul(options={})
+    assert engine(case).startswith("mma.sync")
+    assert len(case.launch.params) == 3
+
+
+@pytest.mark.parametrize("name", ["tl.disable_warp_specialized", "tl.disable_tma_lower", "tl.disable_wgmma"])
+def test_options_of_upstream_switch_it_off(name: str) -> None:
+    assert engine(matmul(options={**ROLES, name: True})).startswith("mma.sync")
+
+
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
+    "rows are no multiples of 16 bytes": ({"n": 250, "k": 64}, "the rows of `B` are not known to be multiples"),
+    "tfloat32 with its depth across": ({"dtype": "tfloat32", "bk": 32}, "only with its depth along the rows"),
+    "rows of C": ({"m": 32, "bm": 32, "threads": 128}, "do not divide C of 32 by 256"),
+    "float64": ({"dtype": "float64", "total": "float64", "out": "float64", "bm": 32, "bn": 32, "bk": 16}, "float64"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_wgmma_or_bulk_copies_do_not_take_is_told_and_computed_otherwise(name: str) -> None:
+    options, reason = REFUSED[name]
+    case = matmul(**options)
+    assert not engine(case).startswith("wgmma")
+    told = [one for one in case.lowered.decisions if one.subject == "roles"]
+    assert len(told) == 1 and reason in told[0].reason
+    result, report = run(case)
+    np.testing.assert_array_equal(result.astype(np.float64), case.expected)
+    assert report.findings == ()
+
+
+def test_stages_that_do_not_fit_are_fewer() -> None:
+    case = matmul(stages=8)
+    result, report = run(case)
+    assert any(one.value.startswith("4 stages") for one in case.lowered.decisions)
+    np.testing.assert_array_equal(result.astype(np.float64), case.expected)
+    assert report.findings == ()
+
+
+LOOPED = """
+@T.prim_func
+def k(A: T.Tensor((256, 192), "float16"), B: T.Tensor((192, 128), "float16"), C: T.Tensor((256, 128), "float32")):
+    with T.Kernel(1, threads=128) as bx:
+        A_s = T.alloc_shared((64, 64), "float16")
+        B_s = T.alloc_shared((64, 128), "float16")
+        C_l = T.alloc_fragment((64, 128), "float32")
+        for row in T.serial(4):
+            T.clear(C_l)
+            for ko in T.Pipelined(3, num_stages=2):
+                T.copy(A[row * 64, ko * 64], A_s)
+                T.copy(B[ko * 64, 0], B_s)
+                T.gemm(A_s, B_s, C_l)
+            T.copy(C_l, C[row * 64, 0])
+"""
+
+
+def test_versions_go_on_where_a_loop_runs_again() -> None:
+    result = lowered(LOOPED)
+    rng = np.random.default_rng(3)
+    a, b = (rng.integers(-4, 5, shape).astype(np.float16) for shape in ((256, 192), (192, 128)))
+    from tilelang_nb.simulator import Program
+
+    c = np.full((256, 128), np.nan, np.float32)
+    report = Program(result.launches[0]).run({"A": a, "B": b, "C": c})
+    assert any(one.value.startswith("wgmma") for one in result.decisions)
+    np.testing.assert_array_equal(c, a.astype(np.float32) @ b.astype(np.float32))
+    assert report.findings == (), [str(finding) for finding in report.findings]

@@ -1,0 +1,202 @@
+"""Matrix multiply-accumulate by warp groups (wgmma), operands in shared tiles that bulk copies filled.
+
+Every warp group owns neighbouring rows of C, or neighbouring columns, and multiplies 64 rows in one instruction.  The
+instructions of one T.gemm are a group that is waited for at its end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tvm import tirx as tir
+from tvm.script.tirx import ptx
+
+from tilelang_nb.language.tile_program import RegionOperand, TileCall
+from tilelang_nb.layout.wgmma import (
+    COLUMNS,
+    GROUP,
+    ROWS,
+    GroupGrid,
+    group_accumulator,
+    group_grid,
+    instruction_columns,
+)
+
+from ..context import FRAGMENT, Inference, LaunchContext
+from ..hopper.tensor_tiles import STEP, TURNED_DEPTH, TensorTile
+from ..index_arithmetic import fold
+from ..ops.all_reduce import unrolled
+from ..rewrite import dtype_of, scope, sequence
+from ..shared_memory import TILES
+from .engine import extents, operand_dtype
+
+DESCRIPTOR = "tl_wgmma_descriptor"
+REGISTER_FENCE = "tl_register_fence"
+# operand dtype -> (name in PTX, accumulator in PTX and its dtype)
+_OPERANDS = {
+    "float16": ("f16", "f32", "float32"),
+    "bfloat16": ("bf16", "f32", "float32"),
+    "tfloat32": ("tf32", "f32", "float32"),
+    "float8_e4m3fn": ("e4m3", "f32", "float32"),
+    "float8_e5m2": ("e5m2", "f32", "float32"),
+}
+
+
+@dataclass(frozen=True)
+class GroupEngine:
+    """How a product runs.  columns, depth: of an instruction.  strip: columns of C that stay together."""
+
+    grid: GroupGrid
+    columns: int
+    depth: int
+    kinds: tuple[str, str, str]
+    turned: tuple[bool, bool]
+
+    @property
+    def form(self) -> str:
+        return f"m{ROWS}n{self.columns}k{self.depth}.{'.'.join(self.kinds)}"
+
+    @property
+    def name(self) -> str:
+        return f"wgmma {self.form}"
+
+    @property
+    def instruction(self) -> str:
+        """Says that these are tensor cores, as other engines do."""
+        return self.form
+
+    @property
+    def reason(self) -> str:
+        """Why nothing faster."""
+        return ""
+
+
+def choose(call: TileCall, tiles: dict[Any, TensorTile], threads: int) -> GroupEngine | str:
+    """The engine of a gemm whose operands have the layout of bulk copies, or why there is none."""
+    a, b, c = call["a"], call["b"], call["c"]
+    dtype = operand_dtype(call)
+    if dtype not in _OPERANDS or dtype_of(c.buffer) != _OPERANDS[dtype][2]:
+        return f"no wgmma multiplies {dtype} into {dtype_of(c.buffer)}"
+    if scope(c.buffer) != FRAGMENT or any(region.buffer not in tiles for region in (a, b)):
+        return "wgmma takes its operands from tiles that bulk copies fill"
+    if not _whole(a, tiles) or not _whole(b, tiles):
+        return "wgmma takes whole tiles"
+    word = _OPERANDS[dtype][0]
+    other = _OPERANDS.get(dtype_of(b.buffer), (word, "", ""))[0] if dtype != "tfloat32" else word
+    turned = call.boolean("transpose_a"), not call.boolean("transpose_b")
+    for region, is_turned in ((a, turned[0]), (b, turned[1])):
+        tile = tiles[region.buffer]
+        if is_turned and (tile.itemsize != 2 or tile.span != 128):
+            return f"wgmma takes `{region.buffer.name}` only with its depth along the rows of memory"
+    size = tiles[a.buffer].itemsize
+    if other != word and size != 1:
+        return "the operands have two types"
+    rows, columns = extents(c)
+    depth = extents(a)[0 if turned[0] else 1]
+    if depth * size % STEP:
+        return f"a depth of {depth} is no multiple of the instruction's {STEP // size}"
+    strip = tiles[b.buffer].piece if turned[1] else COLUMNS
+    grid = group_grid(rows, columns, threads, call["policy"], strip)
+    if grid is None:
+        return f"{threads // GROUP} warp groups do not divide C of {rows} by {columns} into whole instructions"
+    count = instruction_columns(columns // grid.across, strip)
+    return GroupEngine(grid, count, STEP // size, (_OPERANDS[dtype][1], word, other), turned)
+
+
+def _whole(region: RegionOperand, tiles: dict[Any, TensorTile]) -> bool:
+    tile = tiles[region.buffer]
+    begins = region.begin[-2:]
+    return extents(region) == (tile.rows, tile.columns) and all(
+        isinstance(begin, tir.IntImm) and int(begin) == 0 for begin in begins
+    )
+
+
+def engine_of(call: TileCall, launch: LaunchContext, threads: int) -> GroupEngine | None:
+    """The engine, where the operands' tiles have the layout of bulk copies."""
+    tiles = launch.facts.get(TILES, {})
+    if call["b"].buffer not in tiles:
+        return None
+    found = choose(call, tiles, threads)
+    assert isinstance(found, GroupEngine), f"tiles of bulk copies whose product is none of wgmma: {found}"
+    return found
+
+
+def constrain(call: TileCall, inference: Inference, engine: GroupEngine) -> None:
+    """C has the layout of accumulators."""
+    c = call["c"].buffer
+    inference.settle(c, group_accumulator(tuple(int(extent) for extent in c.ty.shape), engine.grid), call.span)
+
+
+def groups(engine: GroupEngine) -> str:
+    """How the warp groups divide C, for people to read."""
+    return f"{engine.grid.down} by {engine.grid.across} warp groups"
+
+
+def lower(call: TileCall, launch: LaunchContext, engine: GroupEngine) -> tir.Stmt:
+    """The product for the C registers of one thread."""
+    tiles = launch.facts[TILES]
+    a, b, c = call["a"], call["b"], call["c"]
+    total = launch.registers[c.buffer]
+    rows, columns = extents(c)
+    grid, held = engine.grid, columns // engine.grid.across // 2  # registers of 64 rows
+    slabs, parts = rows // ROWS // grid.down, columns // grid.across // engine.columns
+    steps = extents(a)[0 if engine.turned[0] else 1] // engine.depth
+    group = launch.thread // GROUP
+    down, across = group % grid.down, group // grid.down % grid.across
+    first_row, first_column = down * (rows // grid.down), across * (columns // grid.across)
+    clear = call["clear_accum"]
+    left, right = tiles[a.buffer], tiles[b.buffer]
+
+    def descriptor(region: RegionOperand, tile: TensorTile, turned: bool, line: Any, k: Any) -> Any:
+        offset = tile.turned(line, k) if turned else tile.lines(line, k)
+        return _descriptor(region, tile, offset, turned, launch)
+
+    def multiply(i: int, part: int, k: Any) -> tir.Stmt:
+        at = i * held + part * engine.columns // 2
+        registers = [tir.BufferLoad(total, [at + r]) for r in range(engine.columns // 2)]
+        first = descriptor(a, left, engine.turned[0], first_row + i * ROWS, k)
+        second = descriptor(b, right, engine.turned[1], first_column + part * engine.columns, k)
+        transposes = [int(turned) for turned in engine.turned] if engine.kinds[1] in ("f16", "bf16") else []
+        text = f"wgmma.mma_async.sync.aligned.{engine.form}"
+        return tir.Evaluate(ptx[text](*registers, first, second, _keep(clear, k), 1, 1, *transposes))
+
+    def step(k: Any) -> tir.Stmt:
+        return sequence([multiply(i, part, k) for i in range(slabs) for part in range(parts)])
+
+    fence = unrolled(
+        "i",
+        slabs * held,
+        lambda i: tir.Evaluate(tir.call_extern("void", REGISTER_FENCE, tir.BufferLoad(total, [i]))),
+    )
+    body = [
+        tir.Evaluate(ptx["wgmma.fence.sync.aligned"]()),
+        unrolled("k", steps, step),
+        tir.Evaluate(ptx["wgmma.commit_group.sync.aligned"]()),
+        tir.Evaluate(ptx["wgmma.wait_group.sync.aligned"](0)),
+        fence,
+    ]
+    return sequence(body, call.span)
+
+
+def _keep(clear: Any, k: Any) -> Any:
+    """Whether the accumulator is added: not in the first step of a product that clears it."""
+    if isinstance(clear, tir.IntImm):
+        return k > 0 if int(clear) else tir.const(True, "bool")
+    return tir.Or(tir.Not(clear), k > 0)
+
+
+def _descriptor(region: RegionOperand, tile: TensorTile, offset: Any, turned: bool, launch: LaunchContext) -> Any:
+    """The matrix that begins `offset` bytes after the start of a version of the tile."""
+    element = fold(
+        offset // tile.itemsize if not isinstance(offset, int) else tir.const(offset // tile.itemsize, "int32"),
+        launch.analyzer,
+    )
+    row, column = fold(element // tile.columns, launch.analyzer), fold(element % tile.columns, launch.analyzer)
+    address = tir.address_of(tir.BufferLoad(region.buffer, [*region.begin[:-2], row, column]))
+    leading, stride, layout = tile.descriptor(turned)
+    words = [tir.const(value, "int32") for value in (leading, stride, layout)]
+    return tir.call_pure_extern("uint64", DESCRIPTOR, address, *words)
+
+
+assert TURNED_DEPTH * 2 == STEP

@@ -1,0 +1,298 @@
+"""Whether a launch with pipelined loops is divided into roles on sm_90a: one warp group copies, the others compute.
+
+It does where every copy that runs ahead can be a bulk copy, every tile that they fill is an operand of products of
+warp groups and of nothing else, and the copying threads can follow the control flow without reading memory.  Where it
+does not, the reason is a decision of the launch, and the pipeline is one of cp.async.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import tvm
+import tvm_ffi
+from tvm import tirx as tir
+
+from tilelang_nb.language.tile_program import RegionOperand, TileCall, operation_name, read
+
+from ..architecture import capability
+from ..context import LaunchContext
+from ..gemm import wgmma
+from ..launches import THREAD_EXTENT
+from ..plan_pipelines import Pipeline, Producer, with_versions
+from ..rewrite import Load, constant, dtype_of, has, map_children, scope, variables, walk
+from ..shared_memory import needed_shared_memory, shared_memory_limit
+from .tensor_tiles import TensorTile, tensor_tile
+
+ENABLE = "tl.enable_auto_warp_specialization"
+DISABLE = ("tl.disable_warp_specialized", "tl.disable_tma_lower", "tl.disable_wgmma")
+MOST_RANK = 5
+MOST_BOX = 256
+MOST_THREADS = 1024
+GROUP = 128
+# Operations that keep their meaning when fewer threads than those of the block run them.
+_CARRIED = {
+    *("copy", "fill", "transpose", "gemm", "reduce", "cumulate", "reducer", "finalize_reducer", "atomic_region"),
+    *("atomic_element", "atomic_load", "atomic_store", "assume", "annotate_layout", "use_swizzle", "region"),
+}
+_BARRIER_BYTES = 16
+
+
+@dataclass(frozen=True)
+class Specialisation:
+    """tiles: of the copies that run ahead.  consumers: threads that compute, those of the text.  turns: per loop, how
+    many turns of it earlier executions have made.
+    """
+
+    tiles: dict[Any, TensorTile]
+    consumers: int
+    plans: tuple[Pipeline, ...]
+    turns: dict[Any, Any]
+
+
+def enabled(launch: LaunchContext) -> bool:
+    """Do the architecture and the options of the compilation ask for it?"""
+    options = launch.options
+    return launch.arch == "sm_90a" and bool(options.get(ENABLE)) and not any(options.get(name) for name in DISABLE)
+
+
+def specialisation(function: Any, plans: list[Pipeline], launch: LaunchContext) -> Specialisation | str:
+    """How the launch is divided into roles, or why it is not."""
+    assert capability(launch.arch) >= 90
+    try:
+        return _Decision(function, plans, launch).made()
+    except _No as no:
+        return str(no)
+
+
+class _No(Exception):
+    pass
+
+
+class _Decision:
+    def __init__(self, function: Any, plans: list[Pipeline], launch: LaunchContext):
+        self.function, self.plans, self.launch = function, plans, launch
+        self.bound: dict[Any, Any] = {}
+        walk(function.body, (tir.Bind, lambda node: self.bound.update({node.var: node.value})))
+
+    def made(self) -> Specialisation:
+        if not self.plans:
+            raise _No("no copy runs ahead")
+        self._block()
+        self._body()
+        tiles: dict[Any, TensorTile] = {}
+        for plan in self.plans:
+            for producer in (one for group in plan.groups for one in group):
+                if producer.target in tiles:
+                    raise _No(f"several loops fill `{producer.target.name}`")
+                tiles[producer.target] = self._tile(producer)
+            self._left_behind(plan)
+        for plan in self.plans:
+            self._uses(plan, tiles)
+        turns = {plan.loop.loop_var: self._turns(plan) for plan in self.plans}
+        return Specialisation(tiles, self.launch.threads, self._fitting(tiles), turns)
+
+    # ---- the launch ----
+
+    def _block(self) -> None:
+        extents: dict[str, int | None] = {}
+        walk(
+            self.function.body,
+            (
+                tir.AttrStmt,
+                lambda node: (
+                    extents.update({str(node.node.thread_tag): constant(node.value)})
+                    if node.attr_key == THREAD_EXTENT
+                    else None
+                ),
+            ),
+        )
+        along = [extent for tag, extent in extents.items() if tag.startswith("threadIdx") and extent != 1]
+        if len(along) != 1 or extents.get("threadIdx.x") != self.launch.threads:
+            raise _No("the threads of the block have several dimensions")
+        threads = self.launch.threads
+        if threads % GROUP or threads + GROUP > MOST_THREADS:
+            raise _No(f"{threads} threads are no whole warp groups, or leave no room for one more")
+
+    def _body(self) -> None:
+        """Nothing in the launch may depend on how many threads the block has."""
+        found: list[str] = []
+
+        def call(node: Any) -> None:
+            name = operation_name(node)
+            if name is not None:
+                if name not in _CARRIED:
+                    found.append(f"`T.{name}` speaks of the threads of the block")
+            elif getattr(node.op, "name", "") == "tirx.call_extern" and str(node.args[0].value).startswith("__sync"):
+                found.append("the text synchronises threads by itself")
+            elif getattr(node.op, "name", "") in ("tirx.tvm_storage_sync", "tirx.address_of", "tirx.tvm_access_ptr"):
+                found.append("the text synchronises threads, or takes addresses")
+
+        def attribute(node: Any) -> None:
+            if node.attr_key != THREAD_EXTENT:
+                found.append("the text divides the warps by itself")
+
+        tvm_ffi.structural_walk(self.function.body, [(tvm.ir.Call, call), (tir.AttrStmt, attribute)])
+        walk(self.function.body, (tir.DeclBuffer, lambda node: found.append(f"`{node.buffer.name}` is a view")))
+        if found:
+            raise _No(found[0])
+
+    # ---- copies ----
+
+    def _left_behind(self, plan: Pipeline) -> None:
+        """All copies from global to shared memory of the loop must run ahead: others would wait for themselves."""
+        ahead = {producer.position for group in plan.groups for producer in group}
+        for position, node in enumerate(plan.body):
+            if position in ahead or not isinstance(node, tir.Evaluate) or operation_name(node.value) != "copy":
+                continue
+            call = read(node.value, node.span)
+            if scope(call["source"].buffer) == "global" and scope(call["target"].buffer).startswith("shared"):
+                raise _No(f"the copy into `{call['target'].buffer.name}` cannot run ahead")
+
+    def _tile(self, producer: Producer) -> TensorTile:
+        call, target = producer.call, producer.target
+        name = target.name
+        if call["disable_tma"] is not None and call.boolean("disable_tma"):
+            raise _No(f"the copy into `{name}` is not to be a bulk copy")
+        tile = tensor_tile(target)
+        if target in getattr(self.launch, "orders", {}):
+            raise _No(f"`{name}` has a layout of the text")
+        if tile is None or len(target.shape) != 2:
+            raise _No(f"no bulk copy fills a tile of the shape of `{name}`")
+        source: RegionOperand = call["source"]
+        array = source.buffer
+        extents = [constant(extent) for extent in source.extent]
+        if len(extents) > MOST_RANK or tuple(array.ty.strides or ()):
+            raise _No(f"`{array.name}` has too many dimensions or strides of its own")
+        if [extent for extent in extents if extent != 1] != [tile.rows, tile.columns] or extents[-1] != tile.columns:
+            raise _No(f"the region of `{array.name}` is no box of the shape of `{name}`")
+        if array not in self.function.params:
+            raise _No(f"`{array.name}` is no parameter")
+        width = constant(array.shape[-1])
+        if not width or width * tile.itemsize % 16:
+            raise _No(f"the rows of `{array.name}` are not known to be multiples of 16 bytes")
+        for begin in source.begin:
+            if dtype_of(begin) != "int32":
+                raise _No(f"an index of `{array.name}` has 64 bits")
+            self._followed(begin)
+        return tile
+
+    # ---- uses ----
+
+    def _uses(self, plan: Pipeline, tiles: dict[Any, TensorTile]) -> None:
+        """The tiles of a loop are whole operands of products that stand directly in it."""
+        mine = set(plan.tiles)
+        ahead = {producer.position for group in plan.groups for producer in group}
+        products = 0
+        for position, node in enumerate(plan.body):
+            if position in ahead or not mine & _mentioned(node):
+                continue
+            name = operation_name(node.value) if isinstance(node, tir.Evaluate) else None
+            if name != "gemm":
+                raise _No("a tile that is copied ahead is used by more than products")
+            call = read(node.value, node.span)
+            for field in ("a", "b"):
+                if call[field].buffer not in mine:
+                    raise _No(f"`{call[field].buffer.name}` is not copied ahead in the loop of its product")
+            self._product(call, tiles)
+            products += 1
+        if not products:
+            raise _No("the loop multiplies nothing")
+
+    def _product(self, call: TileCall, tiles: dict[Any, TensorTile]) -> None:
+        found = wgmma.choose(call, tiles, self.launch.threads)
+        if isinstance(found, str):
+            raise _No(found)
+
+    # ---- control flow ----
+
+    def _turns(self, plan: Pipeline) -> Any:
+        """How many turns earlier executions of the loop have made: loops around it, each of as many turns always."""
+        around = _around(self.function.body, plan.loop)
+        total: Any = tir.const(0, dtype_of(plan.loop.loop_var))
+        inner: set[Any] = set()
+        for node in around:
+            if isinstance(node, tir.IfThenElse):
+                self._followed(node.condition)
+            elif isinstance(node, tir.For):
+                inner.add(node.loop_var)
+            else:
+                raise _No("a `while` stands around the pipelined loop")
+        every = [node for node in around if isinstance(node, tir.For)]
+        for node in [*every, plan.loop]:
+            if int(node.kind) not in (tir.ForKind.SERIAL, tir.ForKind.UNROLLED):
+                raise _No("the pipelined loop stands in a loop of threads")
+            if has(node.body, (tir.Break, tir.Continue)) or _has_jump_call(node.body):
+                raise _No("the pipelined loop, or a loop around it, is left early")
+            self._followed(node.min)
+            self._followed(node.extent)
+        if every:
+            if any(isinstance(node, tir.IfThenElse) for node in around):
+                raise _No("a condition stands around the pipelined loop, and a loop around that")
+            if any(inner & variables(node.extent) for node in [*every, plan.loop]):
+                raise _No("loops around the pipelined loop change its number of turns")
+            for node in every:
+                total = total * node.extent + (node.loop_var - node.min)
+            total = total * plan.loop.extent
+        return total
+
+    def _followed(self, expr: Any) -> None:
+        """The copying threads compute an expression for themselves."""
+        used = variables(expr)
+        if has(expr, Load) or set(self.launch.axes) & used:
+            raise _No("the copying threads cannot follow the control flow around the pipelined loop")
+        for var in used & self.bound.keys():
+            self._followed(self.bound[var])
+
+    # ---- memory ----
+
+    def _fitting(self, tiles: dict[Any, TensorTile]) -> tuple[Pipeline, ...]:
+        """The plans with as many stages as shared memory holds, two at least."""
+        plans = list(self.plans)
+        limit = shared_memory_limit(self.launch.arch)
+        while True:
+            barriers = sum(_BARRIER_BYTES * plan.stages * len(plan.groups) for plan in plans)
+            if needed_shared_memory(with_versions(self.function.body, plans)) + barriers <= limit:
+                return tuple(plans)
+            deepest = max(plan.stages for plan in plans)
+            if deepest <= 2:
+                raise _No("two versions of the tiles do not fit into shared memory")
+            plans = [replace(plan, stages=min(plan.stages, deepest - 1)) for plan in plans]
+
+
+def _mentioned(node: Any) -> set[Any]:
+    found: set[Any] = set()
+    tvm_ffi.structural_walk(node, (tvm.ir.Var, found.add))
+    return found
+
+
+def _has_jump_call(node: Any) -> bool:
+    found: list[Any] = []
+
+    def visit(call: Any) -> None:
+        if getattr(call.op, "name", "") in ("tirx.break_loop", "tirx.continue_loop"):
+            found.append(call)
+
+    tvm_ffi.structural_walk(node, (tvm.ir.Call, visit))
+    return bool(found)
+
+
+def _around(body: Any, loop: Any) -> list[Any]:
+    """The statements that decide whether and how often a loop runs, from the outside in."""
+    path: list[Any] = []
+
+    def find(node: Any, stack: list[Any]) -> None:
+        if isinstance(node, tir.For) and node.loop_var.same_as(loop.loop_var):
+            path.extend(stack)
+            return
+        inside = [*stack, node] if isinstance(node, tir.For | tir.While | tir.IfThenElse) else stack
+
+        def visit(child: Any) -> Any:
+            find(child, inside)
+            return child
+
+        map_children(node, visit)
+
+    find(body, [])
+    return path

@@ -1,0 +1,31 @@
+"""The stage that moves copies ahead: into a role of their own where that is asked for and possible, else with cp.async.
+
+`launch.facts["roles"]` says what was decided: a `Specialisation`, or the reason against one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from ..context import LaunchContext
+from ..plan_pipelines import MOST_STAGES, find_pipelines, plan_pipelines
+from .decision import enabled, specialisation
+from .roles import specialised
+
+ROLES = "roles"
+
+
+def plan_copies(function: Any, launch: LaunchContext) -> Any:
+    """The stage."""
+    if not enabled(launch):
+        return plan_pipelines(function, launch)
+    most = int(launch.options.get(MOST_STAGES, 1 << 30))
+    plans = [replace(plan, stages=min(plan.stages, most)) for plan in find_pipelines(function)]
+    found = specialisation(function, plans, launch)
+    launch.facts[ROLES] = found
+    if isinstance(found, str):
+        return plan_pipelines(function, launch)
+    launch.facts["text"] = function
+    launch.facts["pipelines"] = found.plans
+    return specialised(function, found, launch)

@@ -1,0 +1,286 @@
+"""A launch divided into roles: one more warp group copies tiles ahead, those of the text compute.
+
+Before: a launch with the plans of its pipelined loops.  After: the block has 128 threads more.  Around every version
+of the tiles of a group of copies stand two barriers in shared memory: "full" counts the bytes that arrive, "empty" the
+warps that are done with them.  Turn t uses version t % stages, in the lap t / stages:
+
+    one thread of the copying group          the computing warp groups
+    wait for "empty" of the lap before       wait for "full" of this lap
+    announce the bytes at "full", copy       compute; one lane of each warp arrives at "empty"
+
+A barrier that is new counts as if the lap before its first had ended, so the copies of the first lap do not wait.  The
+computing groups run the text as it is, with barriers of their own; they stand in a `tl.warp_groups` attribute like the
+body of `T.ws`, and so does the copying one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import tvm
+import tvm_ffi
+from tvm import tirx as tir
+from tvm.ir import Range, StringImm
+
+from tilelang_nb.language.tile_program import operation, region
+
+from ..barriers import WARP_GROUPS
+from ..context import SHARED, LaunchContext, ThreadSet
+from ..launches import THREAD_EXTENT
+from ..loop_effects import Effects
+from ..plan_pipelines import Pipeline, Producer, in_version
+from ..rewrite import (
+    Load,
+    branch,
+    constant,
+    dtype_of,
+    has,
+    loop,
+    map_children,
+    nothing,
+    scope,
+    sequence,
+    statements,
+    substitute,
+    variables,
+)
+from ..shared_memory import MBARRIER, TILES
+from ..views import views
+from .decision import GROUP, Specialisation
+
+ONE_BLOCK = "tirx.launch_bounds_min_blocks_per_sm"
+WARP = 32
+COPYING, COMPUTING = 40, 232  # registers of a thread of each role, for two computing warp groups
+
+
+def specialised(function: Any, found: Specialisation, launch: LaunchContext) -> Any:
+    """The launch with its roles; `launch` describes the larger block from now on."""
+    return _Roles(function, found, launch).made()
+
+
+@dataclass
+class _Ring:
+    """One group of copies of a loop, with its barriers.  first, last: positions of its first and last use."""
+
+    plan: Pipeline
+    producers: tuple[Producer, ...]
+    full: Any
+    empty: Any
+    first: int
+    last: int
+
+
+@dataclass
+class _Roles:
+    function: Any
+    found: Specialisation
+    launch: LaunchContext
+    rings: dict[Any, list[_Ring]] = field(default_factory=dict)
+    renamed: dict[Any, Any] = field(default_factory=dict)  # variables of the text -> those of the copying role
+
+    def made(self) -> Any:
+        function, launch, found = self.function, self.launch, self.found
+        self.plans = {plan.loop.loop_var: plan for plan in found.plans}
+        self.tiles = {
+            tile: tir.decl_buffer([plan.stages, *tile.shape], dtype_of(tile), tile.name, scope=SHARED, layout=None)
+            for plan in found.plans
+            for tile in plan.tiles
+        }
+        sources = views(function.body)
+        for number, plan in enumerate(found.plans):
+            effects = [Effects(one, sources) for one in plan.body]
+            self.rings[plan.loop.loop_var] = [
+                self._ring(plan, group, effects, f"_{number}_{at}" if number + at else "")
+                for at, group in enumerate(plan.groups)
+            ]
+        launch.facts[TILES] = {self.tiles[tile]: shape for tile, shape in found.tiles.items()}
+        launch.threads += GROUP
+        launch.set = ThreadSet(0, launch.threads)
+        return function.with_body(self._launch(function.body))
+
+    def _ring(self, plan: Pipeline, group: tuple[Producer, ...], effects: list[Effects], suffix: str) -> _Ring:
+        mine = {producer.target for producer in group}
+        uses = [at for at, effect in enumerate(effects) if mine & effect.reads]
+
+        def barrier(name: str) -> Any:
+            return tir.decl_buffer(
+                (plan.stages,), "uint64", self.launch.fresh(name + suffix), scope=MBARRIER, layout=None
+            )
+
+        return _Ring(plan, group, barrier("full"), barrier("empty"), group[0].first_use, max(uses))
+
+    # ---- the launch ----
+
+    def _launch(self, node: Any) -> Any:
+        if isinstance(node, tir.AttrStmt) and node.attr_key == THREAD_EXTENT:
+            value, axis = node.value, node.node
+            if str(node.node.thread_tag) == "threadIdx.x":
+                value = tir.const(self.launch.threads, dtype_of(node.value))
+                axis = tir.IterVar(Range(0, value), node.node.var, node.node.iter_type, node.node.thread_tag)
+                self.launch.analyzer.bind(node.node.var, Range(0, value), True)
+            return tir.AttrStmt(axis, node.attr_key, value, self._launch(node.body), node.span)
+        return self._roles(node)
+
+    def _roles(self, body: Any) -> Any:
+        span = self.found.plans[0].loop.span
+        outside: list[Any] = []
+        inside: list[Any] = []
+        for one in statements(body):
+            shared = isinstance(one, tir.AllocBuffer) and scope(one.buffer).startswith("shared")
+            if isinstance(one, tir.Bind) and self._is_common(one.value):
+                outside.append(one)
+            elif shared:
+                outside.append(tir.AllocBuffer(self.tiles.get(one.buffer, one.buffer), one.annotations, one.span))
+            else:
+                inside.append(one)
+        rings = [ring for every in self.rings.values() for ring in every]
+        warps = self.found.consumers // WARP
+        barriers: list[Any] = []
+        for ring in rings:
+            barriers += [tir.AllocBuffer(buffer, None, span) for buffer in (ring.full, ring.empty)]
+        for ring in rings:
+            for stage in range(ring.plan.stages):
+                at = tir.const(stage, "int32")
+                barriers.append(_evaluate("barrier_init", span, _element(ring.full, at), 1))
+                barriers.append(_evaluate("barrier_init", span, _element(ring.empty, at), warps))
+        barriers.append(_evaluate("fence_barrier_init", span))
+        groups = self.found.consumers // GROUP
+        computing = [self._registers(True, span), *(self._computing(one) for one in inside)]
+        lead = tir.EQ(self.launch.block_thread, tir.const(self.found.consumers, "int32"))
+        copies = sequence([self._copying(one) for one in inside], span)
+        copying = [self._registers(False, span), tir.IfThenElse(lead, copies, None, span)]
+        parts = [
+            *outside,
+            *barriers,
+            _role(range(groups), sequence(computing, span), span),
+            _role([groups], sequence(copying, span), span),
+        ]
+        # Without this bound the device compiler does not know how many registers there are to divide.
+        return tir.AttrStmt(tir.const(0, "int32"), ONE_BLOCK, tir.const(1, "int32"), sequence(parts, span), span)
+
+    def _is_common(self, value: Any) -> bool:
+        if has(value, Load) or set(self.launch.axes) & variables(value):
+            return False
+        return not any(name.startswith("tl.") for name in _extern_names(value))
+
+    def _registers(self, computing: bool, span: Any) -> Any:
+        """The copying group gives registers to two computing ones; with others everybody keeps what there is."""
+        if self.found.consumers != 2 * GROUP:
+            return nothing(span)
+        return _evaluate("set_max_nreg", span, COMPUTING if computing else COPYING, computing)
+
+    # ---- the computing role ----
+
+    def _computing(self, node: Any) -> Any:
+        if isinstance(node, tir.For) and node.loop_var in self.plans:
+            return self._consumer(self.plans[node.loop_var])
+        return map_children(node, self._computing)
+
+    def _consumer(self, plan: Pipeline) -> Any:
+        node, rings = plan.loop, self.rings[plan.loop.loop_var]
+        slot, lap, begin = self._turn(plan)
+        tiles = {tile: self.tiles[tile] for tile in plan.tiles}
+        copied = {producer.position for group in plan.groups for producer in group}
+        body: list[Any] = begin
+        for position, one in enumerate(plan.body):
+            for ring in rings:
+                if ring.first == position:
+                    body.append(_evaluate("barrier_wait", one.span, _element(ring.full, slot), lap))
+            if position not in copied:
+                body.append(in_version(self._computing(one), tiles, slot))
+            for ring in rings:
+                if ring.last == position:
+                    lane = tir.EQ(tir.floormod(self.launch.block_thread, WARP), tir.const(0, "int32"))
+                    arrive = _evaluate("barrier_arrive", one.span, _element(ring.empty, slot))
+                    body.append(tir.IfThenElse(lane, arrive, None, one.span))
+        return loop(node, body=sequence(body, node.span), annotations={})
+
+    def _turn(self, plan: Pipeline) -> tuple[Any, Any, list[Any]]:
+        """(version, parity of the lap, bindings of both) of a turn."""
+        node = plan.loop
+        turn = self.found.turns[node.loop_var] + (
+            node.loop_var if constant(node.min) == 0 else node.loop_var - node.min
+        )
+        dtype = dtype_of(node.loop_var)
+        slot, lap = tir.Var("slot", dtype), tir.Var("lap", dtype)
+        bindings = [
+            tir.Bind(slot, tir.floormod(turn, plan.stages), node.span),
+            tir.Bind(lap, tir.floormod(tir.floordiv(turn, plan.stages), 2), node.span),
+        ]
+        return slot, lap, bindings
+
+    # ---- the copying role ----
+
+    def _copying(self, node: Any) -> Any:
+        """What is left of the text for the thread that copies: the pipelined loops and the control flow around.
+
+        Its variables are its own, so that every variable is bound once.
+        """
+        if isinstance(node, tir.For):
+            pipelined = node.loop_var in self.plans
+            var = self._own(node.loop_var)
+            body = self._turn_of_copies(self.plans[node.loop_var]) if pipelined else self._copying(node.body)
+            if not pipelined and not has(body, tir.For):
+                return nothing(node.span)
+            low, extent = self._mine(node.min), self._mine(node.extent)
+            return tir.For(var, low, extent, tir.ForKind(node.kind), body, annotations={}, span=node.span)
+        if isinstance(node, tir.SeqStmt):
+            return sequence([self._copying(one) for one in node.seq], node.span)
+        if isinstance(node, tir.IfThenElse):
+            other = None if node.else_case is None else self._copying(node.else_case)
+            return branch(self._mine(node.condition), self._copying(node.then_case), other, node.span)
+        if isinstance(node, tir.Bind) and self._is_common(node.value):
+            value = self._mine(node.value)
+            return tir.Bind(self._own(node.var), value, node.span)
+        return nothing(node.span)
+
+    def _own(self, var: Any) -> Any:
+        return self.renamed.setdefault(var, tir.Var(var.name, var.ty))
+
+    def _mine(self, node: Any) -> Any:
+        return substitute(node, self.renamed)
+
+    def _turn_of_copies(self, plan: Pipeline) -> Any:
+        node, rings = plan.loop, self.rings[plan.loop.loop_var]
+        slot, lap, body = self._turn(plan)
+        for ring in rings:
+            span = ring.producers[0].call.span
+            size = sum(self.found.tiles[producer.target].bytes for producer in ring.producers)
+            full = _element(ring.full, slot)
+            body.append(_evaluate("barrier_wait", span, _element(ring.empty, slot), tir.bitwise_xor(lap, 1)))
+            body += [_evaluate("barrier_expect_tx", span, full, size), _evaluate("barrier_arrive", span, full)]
+            for producer in ring.producers:
+                body.append(self._load(producer, slot, full))
+        return self._mine(sequence(body, node.span))
+
+    def _load(self, producer: Producer, slot: Any, full: Any) -> Any:
+        call = producer.call
+        source, target = call["source"], call["target"]
+        tile = self.tiles[producer.target]
+        into = region(tile, [slot, *target.begin], [tir.const(1, "int32"), *target.extent])
+        return _evaluate("tensor_load", call.span, region(source.buffer, source.begin, source.extent), into, full)
+
+
+def _role(groups: Any, body: Any, span: Any) -> Any:
+    text = ",".join(map(str, groups))
+    return tir.AttrStmt(tir.const(0, "int32"), WARP_GROUPS, StringImm(text), body, span)
+
+
+def _element(buffer: Any, index: Any) -> Any:
+    return region(buffer, [index], [tir.const(1, "int32")])
+
+
+def _evaluate(name: str, span: Any, *operands: Any) -> Any:
+    return tir.Evaluate(operation(name, *operands), span)
+
+
+def _extern_names(value: Any) -> list[str]:
+    found: list[str] = []
+
+    def visit(call: Any) -> None:
+        if getattr(call.op, "name", "") == "tirx.call_extern":
+            found.append(str(call.args[0].value))
+
+    tvm_ffi.structural_walk(value, (tvm.ir.Call, visit))
+    return found

@@ -1,0 +1,80 @@
+"""Tensor maps: how the copy engine of sm_90 sees a global array, as a parameter of a launch that the host fills in.
+
+A launch with tensor maps has them as parameters after its others, and says in its attribute `tl.tensor_maps` what each
+one shows.  The simulated device and the host read it there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tvm import tirx as tir
+from tvm.ir import PointerType
+from tvm.tirx.type import TensorMapType
+
+from ..context import LaunchContext
+
+MAPS = "tensor maps"  # the fact: maps of a launch by what they show
+ATTRIBUTE = "tl.tensor_maps"
+
+
+@dataclass(frozen=True)
+class TensorMap:
+    """What `cuTensorMapEncodeTiled` is told.
+
+    variable: the parameter that holds it.  buffer: the parameter whose memory it shows.
+    dims: extents, the fastest first.  strides: in bytes, from the second dimension on; multiples of 16.  Both are TIR
+    expressions over the parameters.
+    box: elements that one copy moves along each dimension.  swizzle: bytes of a row in shared memory within which its
+    16-byte chunks change places: 0 (none), 32, 64 or 128.
+    """
+
+    variable: Any
+    buffer: Any
+    dims: tuple[Any, ...]
+    strides: tuple[Any, ...]
+    box: tuple[int, ...]
+    swizzle: int
+
+    @property
+    def dtype(self) -> str:
+        return str(self.buffer.ty.dtype)
+
+
+def map_variable(name: str) -> Any:
+    """A parameter for a tensor map."""
+    return tir.Var(name, PointerType(TensorMapType()))
+
+
+def is_map_variable(variable: Any) -> bool:
+    """Is a parameter a tensor map?"""
+    return isinstance(getattr(variable.ty, "element_type", None), TensorMapType)
+
+
+def with_tensor_maps(function: Any, maps: tuple[TensorMap, ...]) -> Any:
+    """The launch with these maps as its last parameters."""
+    rows = [[m.variable, m.buffer, list(m.dims), list(m.strides), list(m.box), m.swizzle] for m in maps]
+    parameters = [*function.params, *(m.variable for m in maps)]
+    made = tir.PrimFunc(parameters, function.body, function.ret_type, function.attrs, function.span)
+    return made.with_attr(ATTRIBUTE, rows)
+
+
+def pass_tensor_maps(function: Any, launch: LaunchContext) -> Any:
+    """A lowered launch; one whose bulk copies use maps takes them as parameters."""
+    maps = launch.facts.get(MAPS, {})
+    return with_tensor_maps(function, tuple(maps.values())) if maps else function
+
+
+def tensor_maps_of(function: Any) -> tuple[TensorMap, ...]:
+    """The maps of a launch, in the order of its parameters."""
+    rows = function.attrs[ATTRIBUTE] if function.attrs is not None and ATTRIBUTE in function.attrs else ()
+    return tuple(
+        TensorMap(variable, buffer, tuple(dims), tuple(strides), tuple(int(extent) for extent in box), int(swizzle))
+        for variable, buffer, dims, strides, box, swizzle in rows
+    )
+
+
+def without_tensor_maps(function: Any) -> Any:
+    """The launch as passes take it, to which an attribute with variables is strange; its parameters stay."""
+    return function.without_attr(ATTRIBUTE) if function.attrs is not None and ATTRIBUTE in function.attrs else function

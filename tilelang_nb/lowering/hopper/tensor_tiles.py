@@ -1,0 +1,78 @@
+"""How bulk copies lay a tile out in shared memory, and how wgmma's matrix descriptors see it.
+
+A row of a tile is cut into pieces of `span` bytes; all first pieces come first, then all second ones.  Such a box has
+one row after the other, and the 16-byte chunks of a row are swizzled within its span: what TMA writes and wgmma reads.
+Offsets inside a tile are multiples of 8 rows or lie inside a row's first chunk, so that swizzles leave them alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import tvm
+
+from ..rewrite import dtype_of
+
+SPAN = 128  # bytes; the widest swizzle
+LAYOUTS = {128: 1, 64: 2, 32: 3}  # swizzle -> layout of a descriptor
+ALIGNMENT = 1024  # bytes of shared memory, after which every swizzle repeats
+MOST_ROWS = 256  # of a box
+STEP = 32  # bytes of one instruction along the depth
+TURNED_DEPTH = 16  # rows of one instruction along the depth, where columns of memory are rows of the matrix
+
+
+@dataclass(frozen=True)
+class TensorTile:
+    """The last two dimensions of a tile.  span: bytes."""
+
+    rows: int
+    columns: int
+    itemsize: int
+    span: int
+
+    @property
+    def bytes(self) -> int:
+        return self.rows * self.columns * self.itemsize
+
+    @property
+    def piece(self) -> int:
+        """Elements of a row in one box."""
+        return self.span // self.itemsize
+
+    @property
+    def boxes(self) -> int:
+        return self.columns // self.piece
+
+    @property
+    def box_bytes(self) -> int:
+        return self.rows * self.span
+
+    def lines(self, row: Any, step: Any) -> Any:
+        """Bytes from the tile's start to a row (a multiple of 8) at a step of 32 bytes along its columns."""
+        each = self.span // STEP
+        return step // each * self.box_bytes + row * self.span + step % each * STEP
+
+    def turned(self, column: Any, step: Any) -> Any:
+        """Bytes to a column (a multiple of 64) at a step of 16 rows."""
+        return column // self.piece * self.box_bytes + step * (TURNED_DEPTH * self.span)
+
+    def descriptor(self, turned: bool) -> tuple[int, int, int]:
+        """(leading offset, stride offset, layout) of a matrix descriptor, offsets in 16 bytes."""
+        if turned:
+            return self.box_bytes >> 4, 8 * self.span >> 4, LAYOUTS[self.span]
+        return 1, 8 * self.span >> 4, LAYOUTS[self.span]
+
+
+def tensor_tile(buffer: Any) -> TensorTile | None:
+    """The layout of a shared tile whose last two dimensions hold a matrix; None where there is none."""
+    if len(buffer.shape) < 2:
+        return None
+    rows, columns = (int(extent) for extent in buffer.shape[-2:])
+    itemsize = max(tvm.DataType(dtype_of(buffer)).bits // 8, 1)
+    wide = columns * itemsize
+    span = SPAN if wide % SPAN == 0 else wide
+    tile = TensorTile(rows, columns, itemsize, span)
+    if span not in LAYOUTS or rows % 8 or rows > MOST_ROWS or tile.bytes % ALIGNMENT:
+        return None
+    return tile

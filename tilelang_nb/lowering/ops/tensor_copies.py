@@ -1,0 +1,86 @@
+"""Bulk copies of a box between a global array and a shared tile in the layout of `hopper/tensor_tiles.py`.
+
+tensor_load: source, target: regions; barrier: one element of "shared.barrier" memory, which counts the bytes.  One
+thread executes it.  Elements over the edge of the array read as 0 and count all the same.
+tensor_store: the other way; one thread, which commits the group and waits for it.
+The tile is `launch.facts["tensor tiles"]`; tensor maps go to `launch.facts["tensor maps"]`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tvm
+from tvm import tirx as tir
+from tvm.script.tirx import ptx
+
+from tilelang_nb.language.tile_program import RegionOperand, TileCall
+
+from ..context import LaunchContext
+from ..hopper.tensor_maps import MAPS, TensorMap, map_variable
+from ..hopper.tensor_tiles import TensorTile
+from ..rewrite import constant, dtype_of, sequence
+from ..shared_memory import TILES
+
+_LOAD = "cp.async.bulk.tensor.{rank}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+_STORE = "cp.async.bulk.tensor.{rank}d.global.shared::cta.tile.bulk_group"
+
+
+def lower(call: TileCall, launch: LaunchContext) -> tir.Stmt:
+    """One instruction for each box of the tile."""
+    source, target = call["source"], call["target"]
+    loading = call.name == "tensor_load"
+    array, shared = (source, target) if loading else (target, source)
+    tile: TensorTile = launch.facts[TILES][shared.buffer]
+    tensor = tensor_map(array, tile, launch)
+    rank = len(tensor.dims)
+    parts: list[Any] = []
+    for box in range(tile.boxes):
+        element = box * tile.box_bytes // tile.itemsize
+        place = [
+            *shared.begin[:-2],
+            tir.const(element // tile.columns, "int32"),
+            tir.const(element % tile.columns, "int32"),
+        ]
+        memory = tir.address_of(tir.BufferLoad(shared.buffer, place))
+        where = [_number(begin) for begin in reversed(array.begin)]
+        where[0] = where[0] + box * tile.piece if box else where[0]
+        if loading:
+            barrier = call["barrier"]
+            arrival = tir.address_of(tir.BufferLoad(barrier.buffer, list(barrier.begin)))
+            one = ptx[_LOAD.format(rank=rank)](memory, tir.address_of(tensor.variable), *where, arrival)
+        else:
+            one = ptx[_STORE.format(rank=rank)](tir.address_of(tensor.variable), *where, memory)
+        parts.append(tir.Evaluate(one, call.span))
+    return sequence(parts, call.span)
+
+
+def _number(index: Any) -> Any:
+    index = tir.const(index, "int32") if isinstance(index, int) else index
+    return index if dtype_of(index) == "int32" else tir.Cast("int32", index)
+
+
+def tensor_map(array: RegionOperand, tile: TensorTile, launch: LaunchContext) -> TensorMap:
+    """The map that shows the array in boxes of the region; one for each array and box."""
+    buffer = array.buffer
+    itemsize = max(tvm.DataType(dtype_of(buffer)).bits // 8, 1)
+    shape = list(buffer.shape)
+    strides: list[Any] = []
+    step: Any = itemsize
+    for extent in reversed(shape[1:]):
+        step = step * _size(extent)
+        strides.append(step)
+    box = [constant(extent) or 1 for extent in reversed(array.extent)]
+    box[0] = tile.piece
+    maps = launch.facts.setdefault(MAPS, {})
+    key = buffer, tuple(box), tile.span
+    if key not in maps:
+        variable = map_variable(launch.fresh(f"{buffer.name}_map"))
+        dims = tuple(_size(extent) for extent in reversed(shape))
+        maps[key] = TensorMap(variable, buffer, dims, tuple(strides), tuple(box), tile.span)
+    return maps[key]
+
+
+def _size(extent: Any) -> Any:
+    known = constant(extent)
+    return extent if known is None else known

@@ -1,0 +1,266 @@
+"""Bulk copies of boxes of a tensor between global and shared memory (TMA).
+
+A load lands when somebody waits for its barrier, as late as the program allows; until then its target belongs to the
+copy.  A store reads its tile when the threads that started it wait for its group, or at the end of the launch.  A
+program that forgets a wait therefore computes with the wrong data every time.
+
+Out of range, loads give zeros and count all bytes of the box; stores leave those elements out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .arithmetic import strided
+from .shadow import EPOCH_SHIFT
+
+Array = Any
+CHUNK = 16  # bytes that a swizzle moves together
+ALIGNMENT = 128  # bytes, of the target of a copy; a swizzle repeats after 8 of its lines
+
+
+class TensorView:
+    """A tensor map as the simulated device holds it.
+
+    array: the global array.  dims, box: the fastest dimension first.  strides: bytes, from the second dimension on.
+    swizzle: 0, 32, 64 or 128 bytes.
+    """
+
+    def __init__(self, array: Any, dims: list[int], strides: list[int], box: tuple[int, ...], swizzle: int):
+        self.array, self.box, self.swizzle = array, box, swizzle
+        self.itemsize = array.data.dtype.itemsize
+        self.dims = dims
+        self.steps = [1, *(stride // self.itemsize for stride in strides)]
+        self.shape = box[::-1]
+        self.bytes = int(np.prod(box)) * self.itemsize
+
+    def region(self, coordinates: tuple[int, ...]) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
+        """The parts of the tensor and of the box where the two overlap, slowest dimension first."""
+        whole, part = [], []
+        for start, extent, box in reversed(list(zip(coordinates, self.dims, self.box, strict=True))):
+            low, high = max(start, 0), max(min(start + box, extent), max(start, 0))
+            whole.append(slice(low, high))
+            part.append(slice(low - start, high - start))
+        return tuple(whole), tuple(part)
+
+    def elements(self) -> Array:
+        """The tensor as a view of the array's memory."""
+        steps = [step * self.itemsize for step in reversed(self.steps)]
+        return strided(self.array.data, self.dims[::-1], steps)
+
+    def cells(self, whole: tuple[slice, ...]) -> Array:
+        """Numbers of elements in the array."""
+        total: Array = 0
+        for part, step in zip(whole, reversed(self.steps), strict=True):
+            total = np.add.outer(total, np.arange(part.start, part.stop) * step)
+        return np.asarray(total).reshape(-1)
+
+
+def swizzled(address: Array, span: int) -> Array:
+    """Where the byte at an address of a swizzled tile lies: bits 4 to 6 change with bits 7 to 9, or fewer of them."""
+    if not span:
+        return address
+    bits = (span // CHUNK) - 1
+    return address ^ ((address >> 7 & bits) << 4)
+
+
+@dataclass
+class TensorLoad:
+    """A load under way.
+
+    bytes: that its barrier will count.  data: of the box.  chunks: of shared memory, 16 bytes each, in the order of the
+    box.  cells, codes: what the shadow is told at landing.
+    """
+
+    view: TensorView
+    coordinates: tuple[int, ...]
+    chunks: Array
+    cells: Array | None
+    codes: Array | None
+    site: int
+    block: int
+    times: int
+
+    @property
+    def bytes(self) -> int:
+        return self.view.bytes * self.times
+
+
+@dataclass
+class TensorStore:
+    """A store under way.  records: who had written its tile when it started."""
+
+    view: TensorView
+    coordinates: tuple[int, ...]
+    chunks: Array
+    cells: Array | None
+    records: Array | None
+    sites: tuple[int, int]
+    block: int
+
+
+class TensorCopies:
+    """Part of a strand.
+
+    open_stores: since the last commit.  store_groups: committed, oldest first.
+    """
+
+    open_stores: list[TensorStore]
+    store_groups: list[list[TensorStore]]
+
+    # ---- loads ----
+    def tensor_load(
+        self, target: Array, view: TensorView, coordinates: tuple[Array, ...], barrier: Array, mask: Array,
+        sites: tuple[int, int],
+    ) -> None:  # fmt: skip
+        """Start a copy of a box.
+
+        target, barrier: byte addresses in the window of the block.  coordinates: of the first element of the box.
+        sites: of the write and of the barrier.
+        """
+        for block, lanes, at, bar, *where in self.members(mask, target, barrier, *coordinates):
+            waiting = self._mbarrier(block, bar, sites[1])
+            chunks = self._chunks(block, at, view, mask, sites[0])
+            load = TensorLoad(view, tuple(where), chunks, None, None, sites[0], block, lanes)
+            if self.machine.checks:
+                load.cells = self._cells_of(chunks)
+                code = self.machine.shared_shadow.many_of(self)[block]
+                load.codes = np.broadcast_to(code, load.cells.shape)
+                self.machine.shared_shadow.copy_departed(self, load.cells, load.codes, sites[0])
+                self._note_global_read(load)
+                self.counters.count("tensor load", lanes)
+            waiting.flying.append(load)
+
+    def _chunks(self, block: int, at: int, view: TensorView, mask: Array, site: int) -> Array:
+        alignment = max(8 * view.swizzle, ALIGNMENT)
+        if at % ALIGNMENT or (view.swizzle and at % alignment):
+            lanes = np.zeros((self.B, self.T), np.bool_)
+            lanes[block] = True if mask is None else np.broadcast_to(mask, (self.B, self.T))[block]
+            self.misaligned(site, alignment, lanes)
+            at -= at % alignment
+        room = self.machine.stride
+        addresses = swizzled(np.arange(at, at + view.bytes, CHUNK), view.swizzle)
+        if view.bytes + at > room:
+            self.outside_copy(site, np.broadcast_to(True, (self.B, self.T)), view.bytes)
+            addresses = addresses % room
+        return (addresses + block * room) >> 4
+
+    def _cells_of(self, chunks: Array) -> Array:
+        granules = CHUNK // self.machine.granule
+        return (chunks[:, None] * granules + np.arange(granules)).reshape(-1)
+
+    def _note_global_read(self, load: TensorLoad) -> None:
+        array = load.view.array
+        if array.shadow is None or not array.shadow.reads_matter:
+            return
+        cells = load.view.cells(load.view.region(load.coordinates)[0]) + array.first
+        if len(cells):
+            code = array.shadow.many_of(self)[load.block]
+            array.shadow.read(self, cells, np.broadcast_to(code, cells.shape), load.site)
+
+    def land(self, barrier: Any) -> None:
+        """All copies that a barrier waits for arrive now."""
+        machine = self.machine
+        while barrier.flying:
+            load = barrier.flying.pop(0)
+            box = np.zeros(load.view.shape, load.view.array.data.dtype)
+            whole, part = load.view.region(load.coordinates)
+            box[part] = load.view.elements()[whole]
+            machine.view(np.complex128)[load.chunks] = box.reshape(-1).view(np.uint8).view(np.complex128)
+            if load.cells is not None:
+                epoch = machine.epochs.next(barrier.engine)
+                machine.shared_shadow.copy_landed_at(epoch, load.cells, load.codes, load.site)
+                barrier.known[barrier.engine] = epoch
+            barrier.bytes -= load.bytes
+        barrier.settle()
+
+    # ---- stores ----
+    def tensor_store(
+        self, view: TensorView, coordinates: tuple[Array, ...], source: Array, mask: Array, sites: tuple[int, int]
+    ) -> None:
+        """Start a copy of a box to global memory.  sites: of the write and of the read."""
+        for block, _, at, *where in self.members(mask, source, *coordinates):
+            chunks = self._chunks(block, at, view, mask, sites[1])
+            store = TensorStore(view, tuple(where), chunks, None, None, sites, block)
+            if self.machine.checks:
+                shadow = self.machine.shared_shadow
+                store.cells = self._cells_of(chunks)
+                codes = np.broadcast_to(shadow.many_of(self)[block], store.cells.shape)
+                shadow.read(self, store.cells, codes, sites[1])
+                self.check_proxy(store.cells, sites[1])
+                store.records = shadow.writes[store.cells]
+                self.counters.count("tensor store", 1)
+            self.open_stores.append(store)
+
+    def commit_stores(self) -> None:
+        """cp.async.bulk.commit_group"""
+        self.store_groups.append(self.open_stores)
+        self.open_stores = []
+
+    def wait_stores(self, allowed: int) -> None:
+        """cp.async.bulk.wait_group: all but the last `allowed` groups of these threads are read and written."""
+        while len(self.store_groups) > allowed:
+            for store in self.store_groups.pop(0):
+                self._finish(store)
+
+    def finish_stores(self) -> None:
+        """The end of the launch."""
+        self.commit_stores()
+        self.wait_stores(0)
+
+    def _finish(self, store: TensorStore) -> None:
+        view, machine = store.view, self.machine
+        raw = machine.view(np.complex128)[store.chunks].view(np.uint8)
+        box = raw.view(view.array.data.dtype).reshape(view.shape)
+        whole, part = view.region(store.coordinates)
+        if store.cells is not None:
+            self.check_unchanged(store.cells, store.records, store.sites[1], "a tensor store")
+            if view.array.shadow is not None:
+                self._write_tensor(store, whole, box[part])
+                return
+        view.elements()[whole] = box[part]
+
+    def _write_tensor(self, store: TensorStore, whole: tuple[slice, ...], data: Array) -> None:
+        array = store.view.array
+        at = store.view.cells(whole)
+        codes = np.broadcast_to(array.shadow.many_of(self)[store.block], at.shape)
+        self._write(array.shadow, array.data, at, at + array.first, data.reshape(-1), codes, store.sites[0], 1)
+
+    # ---- what asynchronous reads ask for ----
+    def proxy_fence(self, mask: Array) -> None:
+        """fence.proxy.async: what these threads wrote, or know to be written, is there for asynchronous reads."""
+        if self.machine.checks:
+            self.fenced = {**self.seen, self.number: self.epoch}
+            fences = self.machine.fences
+            fences[self.number] = max(fences.get(self.number, 0), self.epoch)
+            self.new_epoch()
+
+    fenced: dict[int, int]
+
+    def check_proxy(self, cells: Array, site: int) -> None:
+        """Report what ordinary stores wrote and no fence has made visible to an asynchronous read."""
+        machine = self.machine
+        records = machine.shared_shadow.writes[cells]
+        epochs = records >> EPOCH_SHIFT
+        owners = machine.epochs.owner(epochs)
+        for owner in np.unique(owners):
+            if machine.is_engine(int(owner)):
+                continue
+            visible = max(machine.fences.get(int(owner), 0), self.fenced.get(int(owner), 0))
+            late = (owners == owner) & (epochs > visible) & (records != 0) & (epochs <= machine.epochs.last)
+            if late.any():
+                position = int(np.flatnonzero(late)[0])
+                code = int(records[position])
+                machine.shared_shadow.report_unfenced(self, code, site, int(late.sum()))
+
+    def check_unchanged(self, cells: Array, records: Array, site: int, reader: str) -> None:
+        """Report what was overwritten while it was still being read."""
+        shadow = self.machine.shared_shadow
+        changed = shadow.writes[cells] != records
+        if changed.any():
+            position = int(np.flatnonzero(changed)[0])
+            record = int(shadow.writes[cells[position]])
+            shadow.report_overwritten(self, record, site, reader, int(changed.sum()))
