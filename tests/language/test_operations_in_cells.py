@@ -334,3 +334,32 @@ def k(x: T.StridedTensor((8, 4), (9, 1), "{name}"), o: T.StridedTensor((8, 4), (
     tilelang_nb.compile_cell(text, {}, target="sim").namespace["k"](x[:, :4], o[:, :4])
     assert (o[:, :4] == dtype(2)).all()
     assert (o[:, 4:] == dtype(0)).all()
+
+
+@pytest.mark.parametrize("shape", ["(8, 32)", "(256,)", "(2, 4, 32)"])
+def test_a_tensor_over_the_data_of_a_buffer_is_a_view(shape: str) -> None:
+    index = {"(8, 32)": "i // 32, i % 32", "(256,)": "i", "(2, 4, 32)": "i // 128, i // 32 % 4, i % 32"}[shape]
+    x, y = np.arange(256, dtype=np.float32).reshape(16, 16), zeros(256)
+    launch(
+        f"""
+        flat = T.Tensor({shape}, "float32", X.data)
+        for i in T.Parallel(256):
+            Y[i] = flat[{index}]
+        """,
+        X=x,
+        Y=y,
+    )
+    assert np.array_equal(y, x.reshape(-1))
+
+
+def test_a_tensor_over_the_data_of_a_buffer_has_as_many_bytes() -> None:
+    text = """
+@T.prim_func
+def k(X: T.Tensor((16, 16), "float32")):
+    with T.Kernel(1, threads=64):
+        flat = T.Tensor((300,), "float32", X.data)
+        other = T.Tensor((300,), "float32", 5)
+        wrong = X.data + 1
+"""
+    found = tilelang_nb.compile_cell(text, {}, target="sim")
+    assert [d.code for d in found.diagnostics] == ["TL204", "TL302", "TL127"], found.to_text()

@@ -18,7 +18,7 @@ OPERATORS = frozenset(
 )
 PUBLIC = {
     "Value": OPERATORS | {"dtype", "astype"},
-    "Buffer": OPERATORS | {"name", "shape", "dtype", "ndim", "scope", "strides"},
+    "Buffer": OPERATORS | {"name", "shape", "dtype", "ndim", "scope", "strides", "data"},
     "Region": OPERATORS | {"buffer", "shape", "dtype"},
 }
 # Attributes of one of the three that are not open to kernels in each of them.

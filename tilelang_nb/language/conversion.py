@@ -109,7 +109,8 @@ def _elements(shape: tuple[Any, ...], factor: int) -> Any:
     return product
 
 
-def _reshaped(source: Any, shape: Any, dtype: Any, called: str) -> Buffer:
+def reshaped(source: Any, shape: Any, dtype: Any, called: str) -> Buffer:
+    """What `T.reshape` and `T.view` give; `called` is the name in messages."""
     if not isinstance(source, Buffer):
         bad_argument(f"`{called}` takes a buffer, {described(source)} given", "give the buffer itself")
     if source.strides is not None:
@@ -150,7 +151,7 @@ def reshape(src: Any, shape: Any) -> Buffer:
     Errors: TL204 (another number of elements), TL004 (no buffer), TL302 (strided tensor).
     Source: upstream `tilelang/language/customize.py`.
     """
-    return _reshaped(src, shape, None, "T.reshape")
+    return reshaped(src, shape, None, "T.reshape")
 
 
 @checked_call
@@ -165,4 +166,4 @@ def view(src: Any, shape: Any = None, dtype: Any = None, strides: Any = None) ->
     """
     if strides is not None:
         unavailable("`T.view` with `strides=`", "give `shape=` only: a view is row-major")
-    return _reshaped(src, shape, dtype, "T.view")
+    return reshaped(src, shape, dtype, "T.view")

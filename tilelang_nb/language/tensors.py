@@ -15,6 +15,8 @@ from typing import Any
 from tvm import tirx as tir
 
 from ..source.wording import number_text, with_article
+from .buffer_data import BufferData
+from .building import is_building
 from .calling import bad_argument, checked_call
 from .dtypes import Dtype, dtype_of, storable
 from .entry import installed
@@ -73,14 +75,22 @@ class Tensor:
 
     shape: an integer, or a tuple or list of integers and `T.dynamic` sizes; `()` is rank 0.
     dtype: any dtype (default float32).
+    data: `A.data` of a buffer, in a kernel: a view of its memory then, as `T.view(A, shape, dtype)` makes.
     scope: "global" (the default) for parameters; macros may take tiles in "shared.dyn", "local.fragment" or "local".
-    Errors: TL004 (shape, keyword), TL205 (dtype without storage), TL302 (vector dtype; `data=`, which makes a view of
-    a pointer).
+    Errors: TL004 (shape, keyword), TL205 (dtype without storage), TL302 (vector dtype; another pointer as `data=`),
+    and those of `T.view`.
     Source: upstream `tilelang/language/proxy.py`.
     """
 
     default_scope = GLOBAL
     strides: tuple[Any, ...] | None = None
+
+    def __new__(cls, shape: Any = None, dtype: Any = "float32", data: Any = None, *_: Any, **__: Any) -> Any:
+        if isinstance(data, BufferData) and is_building():
+            from .conversion import reshaped  # it is made of tensors itself
+
+            return reshaped(data.buffer, shape, dtype, f"T.{cls.__name__}")
+        return super().__new__(cls)
 
     def __init__(self, shape: Any, dtype: Any = "float32", data: Any = None, scope: str | None = None):
         self._fill(shape, dtype, data, scope)
@@ -88,7 +98,7 @@ class Tensor:
     def _fill(self, shape: Any, dtype: Any, data: Any = None, scope: str | None = None) -> None:
         called = f"T.{type(self).__name__}"
         if data is not None:
-            unavailable(f"`{called}` with `data=` makes a view of a pointer", "use `T.view` or `T.reshape` of a buffer")
+            unavailable(f"`{called}` with `data=` makes a view of a pointer", "give `A.data` of a buffer")
         self.scope = scope or self.default_scope
         if self.scope in ("shared", "shared.dyn"):
             self.scope = SHARED

@@ -20,6 +20,7 @@ from ..source import catalogue as say
 from ..source.calls import used_as_number, wrong_rank
 from ..source.diagnostic import Message, Refusal
 from ..source.wording import number_text, of_type, with_article
+from .buffer_data import BufferData
 from .building import BUILDERS, Builder, builder, building, is_building
 from .promotion import (
     KNOWN,
@@ -284,6 +285,8 @@ class Buffer(IndexedOnly):
     @property
     def ndim(self) -> int:
         return len(self.shape)
+
+    data = property(BufferData)  # of which `T.Tensor(shape, dtype, A.data)` makes a view
 
     def check_alive(self) -> None:
         """TL115 where the scope that it was allocated in has ended."""

@@ -3,7 +3,8 @@
 Before: thread-level statements; loops that may become vectors are marked `tl.vector`.  After: every access of global
 memory whose index is arithmetic over loop, block and thread variables is provably inside its buffer or stands under
 a condition: loads give 0 or the buffer's safe value, stores and atomics are skipped.  Indices that come from memory
-are the user's own and are left alone.  `tl.vector` loops are VECTORIZED where their conditions are the same for all
+are the user's own and are left alone, but for where a tile operation begins: what a tile reaches over the edge from
+there is guarded too.  `tl.vector` loops are VECTORIZED where their conditions are the same for all
 lanes, else UNROLLED; `tl.assume` has been used and is gone; views of global memory are index arithmetic.
 """
 
@@ -54,6 +55,7 @@ class _Guards:
         self.launch, self.analyzer = launch, launch.analyzer
         self.moving: set[Any] = set()  # loop, block and thread variables
         self.data: set[Any] = set()  # bindings that come from memory
+        self.origins: set[Any] = launch.facts.get("tile origins", set())
         self.bound: dict[Any, Any] = {}  # bindings that are plain arithmetic
         self.shapes: dict[Any, list[tuple[Any, int | None]]] = {}  # of global buffers; [] for all others
         self.sources = views(function.body)
@@ -195,7 +197,7 @@ class _Guards:
         conditions: list[Any] = []
 
         def address(call: Any) -> None:
-            if getattr(call.op, "name", "") == "tirx.address_of" and isinstance(call.args[0], Load):
+            if getattr(call.op, "name", "") == "tirx.address_of":
                 needed = self._needed(call.args[0].source, call.args[0].indices)
                 if needed is not None:
                     conditions.append(needed)
@@ -234,7 +236,7 @@ class _Guards:
         """Plain arithmetic over variables, with a loop, block or thread variable among them."""
         found: list[Any] = []
         memory = tvm_ffi.structural_walk(index, [((Load, tvm.ir.Call), _STOP), (tvm.ir.Var, found.append)])
-        if memory is not None or any(var in self.data for var in found):
+        if memory is not None or any(var in self.data and var not in self.origins for var in found):
             return False
         return any(var in self.moving for var in found)
 

@@ -26,7 +26,8 @@ from .context import FRAGMENT, SHARED, LaunchContext
 from .gemm.engine import choose
 from .jumps import structured_continues
 from .ops import atomic_region, copy, fill, private_reduce, transpose
-from .rewrite import constant, dtype_of, map_children, nothing, scope, sequence, substitute, walk
+from .ops.elementwise import box
+from .rewrite import constant, dtype_of, map_children, nothing, scope, sequence, substitute, variables, walk
 from .uninitialised import warn_uninitialised_reads
 from .views import PRIVATE, reinterpreted_fragments, resolve_views, root, views
 
@@ -97,6 +98,7 @@ class _Legaliser:
         if name == "annotate_safe_value":
             self.launch.safe_values[call["buffer"].buffer] = call["value"]
             return nothing(node.span)
+        self._note_origins(call)
         if name in EXPANSIONS:
             if name == "fill" and call["target"].buffer in self.reducers:
                 return node
@@ -115,6 +117,16 @@ class _Legaliser:
         if name == "finalize_reducer" and call["target"] is not None:
             return self._staged(call, node, {"target": FRAGMENT}, written="target", reads_target=False)
         return node
+
+    def _note_origins(self, call: TileCall) -> None:
+        """Variables that say where a tile begins along the dimensions it reaches over: there guards treat them as
+        arithmetic, even where they come from memory.
+        """
+        origins = self.launch.facts.setdefault("tile origins", set())
+        for operand in call.operands.values():
+            if isinstance(operand, RegionOperand) and scope(operand.buffer) == "global":
+                for dim in box(operand):
+                    origins |= variables(operand.begin[dim])
 
     # ---- temporaries ----
 

@@ -20,21 +20,19 @@ from .context import LaunchContext, Lowered, Snapshot, Stage, Workspace
 from .decisions import decisions
 from .guards import guard_accesses
 from .index_width import widen_indices
-from .hopper.plan import plan_copies
-from .hopper.tensor_maps import pass_tensor_maps
 from .infer_layouts import infer_layouts
 from .launches import split_launches
 from .legalise import legalise
 from .lower_tile_operations import lower_tile_operations
 from .operands_ahead import load_operands_ahead
-from .plan_pipelines import MOST_STAGES, deepest_pipeline
+from .plan_pipelines import MOST_STAGES, deepest_pipeline, plan_pipelines
 from .shared_memory import EXCEEDED, plan_shared_memory
 from .simplify import simplify
 from .start_copies import start_copies
 from .swizzle import swizzle_shared_memory
 
 STAGES = (
-    Stage("plan-pipelines", plan_copies, why="copies are moved while they are still operations on whole tiles"),
+    Stage("plan-pipelines", plan_pipelines, why="copies are moved while they are still operations on whole tiles"),
     Stage("legalise", legalise, why="later stages see only element-wise loops and a few operations on whole tiles"),
     Stage("infer-layouts", infer_layouts, why="a loop is dealt to the threads that hold its fragments"),
     Stage("lower-tile-operations", lower_tile_operations, why="threads, registers and vectors follow from the layouts"),
@@ -102,7 +100,6 @@ def _lower(program: Any, arch: str, options: dict[str, Any]) -> Lowered:
             snapshots.append(_snapshot(*LAST, functions, time.perf_counter(), False))
     except Exception as error:
         faults.append(_internal_error(stage, program, error))
-            functions = [pass_tensor_maps(function, launch) for function, (_, launch) in zip(functions, launches)]
     deepest = max((deepest_pipeline(launch) for _, launch in launches), default=1)
     if deepest > 1 and any(EXCEEDED in launch.facts for _, launch in launches):
         # Tiles of the compiler's own came on top of what the plan of the pipelines knew.

@@ -24,8 +24,6 @@ class Writer:
         self._site_numbers: dict[Site, int] = {}
         self.tracked: set[str] = set()  # register buffers whose initialisation is checked at run time
 
-        self._turns: dict[Any, dict[Any, int]] = {}  # place -> span objects of the statements there
-        self.varying: set[str] = set()  # register buffers that hold no value while a product is running
     @property
     def depth(self) -> int:
         return len(self.suites) - 1
@@ -120,6 +118,4 @@ class Writer:
         return known.issuperset(registers)
 
     def record_initialised(self, buffer: str, registers: range | list[int]) -> None:
-        if buffer in self.varying:
-            return False
         self.suites[-1].assigned.setdefault(buffer, set()).update(registers)
