@@ -197,7 +197,7 @@ class _Guards:
         conditions: list[Any] = []
 
         def address(call: Any) -> None:
-            if getattr(call.op, "name", "") == "tirx.address_of":
+            if getattr(call.op, "name", "") == "tirx.address_of" and isinstance(call.args[0], Load):
                 needed = self._needed(call.args[0].source, call.args[0].indices)
                 if needed is not None:
                     conditions.append(needed)

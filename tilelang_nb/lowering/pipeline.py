@@ -19,20 +19,22 @@ from .barriers import insert_barriers
 from .context import LaunchContext, Lowered, Snapshot, Stage, Workspace
 from .decisions import decisions
 from .guards import guard_accesses
+from .hopper.plan import plan_copies
+from .hopper.tensor_maps import pass_tensor_maps
 from .index_width import widen_indices
 from .infer_layouts import infer_layouts
 from .launches import split_launches
 from .legalise import legalise
 from .lower_tile_operations import lower_tile_operations
 from .operands_ahead import load_operands_ahead
-from .plan_pipelines import MOST_STAGES, deepest_pipeline, plan_pipelines
+from .plan_pipelines import MOST_STAGES, deepest_pipeline
 from .shared_memory import EXCEEDED, plan_shared_memory
 from .simplify import simplify
 from .start_copies import start_copies
 from .swizzle import swizzle_shared_memory
 
 STAGES = (
-    Stage("plan-pipelines", plan_pipelines, why="copies are moved while they are still operations on whole tiles"),
+    Stage("plan-pipelines", plan_copies, why="copies are moved while they are still operations on whole tiles"),
     Stage("legalise", legalise, why="later stages see only element-wise loops and a few operations on whole tiles"),
     Stage("infer-layouts", infer_layouts, why="a loop is dealt to the threads that hold its fragments"),
     Stage("lower-tile-operations", lower_tile_operations, why="threads, registers and vectors follow from the layouts"),
@@ -97,6 +99,7 @@ def _lower(program: Any, arch: str, options: dict[str, Any]) -> Lowered:
             if _failed(launches) and entry.name in LAST_AFTER_ERROR:
                 break
         else:
+            functions = [pass_tensor_maps(function, launch) for function, (_, launch) in zip(functions, launches)]
             snapshots.append(_snapshot(*LAST, functions, time.perf_counter(), False))
     except Exception as error:
         faults.append(_internal_error(stage, program, error))

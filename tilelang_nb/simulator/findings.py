@@ -9,7 +9,7 @@ from ..source import catalogue as say
 from ..source.diagnostic import Diagnostic, Message, Note
 from ..source.text import Span
 from ..source.wording import with_article
-from .translation.values import Site
+from .translation.values import BULK_COPY, Site
 
 Place = tuple[tuple[int, int, int], tuple[int, int, int]]  # block, thread
 
@@ -88,11 +88,64 @@ class Findings:
             what = {"read": "reads", "write": "writes", "atomic": "updates"}[kind]
             problem = f"{_threads(who)} {what} an element of `{here.buffer}` while an asynchronous copy is writing it"
             remedy = "put `T.ptx_commit_group()` after the copies, and `T.ptx_wait_group(0)` before this"
+            if there.kind == BULK_COPY:
+                remedy = "wait for the barrier of the copy first, with `T.mbarrier_wait_parity(...)`"
             return say.SimulatedRace(problem=problem, remedy=remedy), (
                 Note("the copy starts here", user_span(there.span)),
             )
 
         self._add(("TL401", here.buffer, "in flight", str(here.span), str(there.span)), count, here, make)
+
+    def no_proxy_fence(self, site: int, other: int, who: tuple[Any, Any], count: int) -> None:
+        """An asynchronous read at `site` of what `who` stored at `other` in the ordinary way."""
+        here, there = self.sites[site], self.sites[min(other, len(self.sites) - 1)]
+
+        def make() -> tuple[Message, tuple[Note, ...]]:
+            problem = (
+                f"an asynchronous operation reads an element of `{here.buffer}` that {_threads(who)} stored, and no"
+                " fence makes ordinary stores visible to it"
+            )
+            remedy = "let the threads that store call `T.fence_proxy_async()` before the barrier"
+            return say.SimulatedRace(problem=problem, remedy=remedy), (
+                Note("the store is here", user_span(there.span)),
+            )
+
+        self._add(("TL401", here.buffer, "fence", str(here.span), str(there.span)), count, here, make)
+
+    def overwritten(self, site: int, other: int, reader: str, who: tuple[Any, Any], count: int) -> None:
+        """A store at `site` into what the asynchronous operation that started at `other` was still reading."""
+        here, there = self.sites[min(site, len(self.sites) - 1)], self.sites[other]
+
+        def make() -> tuple[Message, tuple[Note, ...]]:
+            problem = f"{_threads(who)} writes an element of `{there.buffer}` while {reader} is reading it"
+            remedy = "wait until it is over before the tile is given free"
+            return say.SimulatedRace(problem=problem, remedy=remedy), (
+                Note("the reading begins here", user_span(there.span)),
+            )
+
+        self._add(("TL401", there.buffer, "overwritten", str(here.span), str(there.span)), count, here, make)
+
+    def unfinished(self, site: int, where: Place, count: int) -> None:
+        """A read at `site` of an accumulator whose product is still running."""
+        here = self.sites[site]
+
+        def make() -> tuple[Message, tuple[Note, ...]]:
+            problem = f"{_threads(where)} reads `{here.buffer}` while a matrix product is still adding to it"
+            remedy = "put `T.wait_wgmma(0)` before this"
+            return say.SimulatedRace(problem=problem, remedy=remedy), ()
+
+        self._add(("TL401", here, "unfinished"), count, here, make)
+
+    def never_landed(self, site: int, count: int) -> None:
+        """A bulk copy that nothing has waited for when the launch ended."""
+        here = self.sites[site]
+
+        def make() -> tuple[Message, tuple[Note, ...]]:
+            problem = f"the launch ends while a copy into `{here.buffer}` is under way"
+            remedy = "wait for its barrier before the kernel ends"
+            return say.SimulatedRace(problem=problem, remedy=remedy), ()
+
+        self._add(("TL401", here, "never landed"), count, here, make)
 
     # ---- TL402, TL403 ----
     def outside(self, site: int, where: Place, index: list[int], shape: list[int], count: int) -> None:
@@ -174,6 +227,26 @@ class Findings:
             return say.SimulatedDeadlock(problem=problem, remedy=remedy), ()
 
         self._add(("TL405", here, "divergent"), count, here, make)
+
+    def part_of_warp_group(self, site: int, where: Place) -> None:
+        here = self.sites[site]
+
+        def make() -> tuple[Message, tuple[Note, ...]]:
+            problem = f"only a part of a warp group comes to this matrix product; {_threads(where)} does not"
+            remedy = "let all 128 threads of a warp group run it together"
+            return say.SimulatedDeadlock(problem=problem, remedy=remedy), ()
+
+        self._add(("TL405", here, "warp group"), 1, here, make)
+
+    def register_direction(self, site: int, increase: bool, count: int, held: int) -> None:
+        here = self.sites[site]
+
+        def make() -> tuple[Message, tuple[Note, ...]]:
+            verb, other = ("takes", "T.dec_max_nreg") if increase else ("gives back", "T.inc_max_nreg")
+            problem = f"this {verb} registers down to or up to {count} for each thread, and they hold {held}"
+            return say.SimulatedDeadlock(problem=problem, remedy=f"write `{other}({count})`"), ()
+
+        self._add(("TL405", here, "registers"), 1, here, make)
 
     def deadlock(self, site: int, text: str) -> None:
         here = self.sites[site] if 0 <= site < len(self.sites) else None

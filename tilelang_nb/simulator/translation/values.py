@@ -14,6 +14,7 @@ from typing import Any
 
 T_AXIS, B_AXIS, V_AXIS = 1, 2, 4  # vector axis k, counted outward from the blocks, is V_AXIS << k
 LANES = T_AXIS | B_AXIS
+BULK_COPY = "bulk copy"  # kind of the site of a copy that a barrier waits for
 
 NUMPY = {
     "bool": "np.bool_",

@@ -22,6 +22,8 @@ class Writer:
         self.span: Any = None
         self.sites: list[Site] = []
         self._site_numbers: dict[Site, int] = {}
+        self._turns: dict[Any, dict[Any, int]] = {}  # place -> span objects of the statements there
+        self.varying: set[str] = set()  # register buffers that hold no value while a product is running
         self.tracked: set[str] = set()  # register buffers whose initialisation is checked at run time
 
     @property
@@ -112,6 +114,8 @@ class Writer:
 
     def initialised(self, buffer: str, registers: range | list[int]) -> bool:
         """True if every active lane has certainly written these registers."""
+        if buffer in self.varying:
+            return False
         known: set[int] = set()
         for suite in self.suites:
             known |= suite.assigned.get(buffer, set())
