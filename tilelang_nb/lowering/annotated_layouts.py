@@ -123,6 +123,7 @@ def ordered_tiles(function: Any, launch: LaunchContext) -> Any:
     }
     if not tiles:
         return function
+    launch.orders.update({tile: orders[buffer] for buffer, tile in tiles.items()})
 
     def placed(buffer: Any, indices: Any, lane: Any) -> list[Any]:
         """lane: the variable of the vector loop around, whose turns stay neighbours."""

@@ -229,4 +229,6 @@ class Lowered:
     layouts: Mapping[str, Fragment] = field(default_factory=dict)
     swizzles: tuple[tuple[int, str] | None, ...] = ()
     decisions: tuple[Any, ...] = ()
+    maps: tuple[Any, ...] = ()  # layout.maps.FragmentMap and SharedMap
+    pipelines: tuple[Any, ...] = ()  # pipeline_steps.PipelineSteps
     failed_in: str = ""

@@ -16,6 +16,7 @@ from tilelang_nb.source.collector import collector_paused
 from tilelang_nb.source.diagnostic import Diagnostic
 
 from .barriers import insert_barriers
+from .buffer_maps import buffer_maps
 from .context import LaunchContext, Lowered, Snapshot, Stage, Workspace
 from .decisions import decisions
 from .guards import guard_accesses
@@ -118,6 +119,7 @@ def _lower(program: Any, arch: str, options: dict[str, Any]) -> Lowered:
         shared_memory=tuple(tile for _, launch in launches for tile in launch.facts.get("shared_memory", ())),
         layouts={buffer.name: layout for _, launch in launches for buffer, layout in launch.layouts.items()},
         decisions=() if failed else tuple(one for _, launch in launches for one in decisions(launch)),
+        maps=() if failed else tuple(one for _, launch in launches for one in buffer_maps(launch, len(launches) > 1)),
         failed_in=stage if failed else "",
     )
 

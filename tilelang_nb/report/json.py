@@ -6,8 +6,8 @@ version, ignores keys that it does not know, and takes an absent key for null.
     {format, version, generator, ident, execution, ok, target, arch, device, elapsed, source{name, text, first_line},
      cell{text, first_line}, diagnostics, pages{code: page}, patched{text, titles}, pipeline[{name, group, reason}],
      kernels, run, previous}
-    kernel      {name, ok, span, line, source?, parameters, stages, default, unroll, launches, facts, arena, findings,
-                 counters, printed}: see `kernel_json`
+    kernel      {name, ok, span, line, source?, parameters, stages, default, unroll, launches, facts, arena, layouts,
+                 findings, counters, printed}: see `kernel_json`
     stage       see `stage_json`
     unroll      see `expansion_json`
     diagnostic  and page: see `diagnostic_json`

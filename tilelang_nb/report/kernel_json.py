@@ -1,8 +1,9 @@
 """A kernel in the JSON report.
 
     kernel      {name, ok, span, line, source?, parameters, stages, default, unroll, launches[{name, grid, block}],
-                 facts, arena[{name, offset, bytes, line?, shape?, dtype?}], findings, counters, printed}
+                 facts, arena[{name, offset, bytes, line?, shape?, dtype?}], layouts, findings, counters, printed}
     fact        {name, value, unit, detail, origin, ok, line, used, max}
+    layout      see `layout_json`
 
 `source` is there for a kernel whose text is not that of the cell: one that a factory of another cell made.  Counters
 are facts of the simulated device about the last call.
@@ -19,6 +20,7 @@ from .cell_run import UNKNOWN_RUN, CellRun
 from .diagnostic_json import diagnostic, place, string
 from .expansion_json import unroll
 from .facts import Fact, counted, facts, launch_shapes, lowered, ready_stages
+from .layout_json import layout
 from .stage_json import Allocation, allocations, chosen_of, stages
 from .timing_facts import run_facts
 
@@ -64,6 +66,7 @@ def kernel(one: Any, name: str, subject: Any, show: Sequence[str] = (), run: Cel
             {"name": buffer.name, "offset": buffer.offset, "bytes": buffer.bytes, **_allocation(known.get(buffer.name))}
             for buffer in (program.shared_memory if program else ())
         ],
+        "layouts": [layout(known) for known in getattr(program, "maps", ())],
         "findings": [diagnostic(found, one.text) for found in one.findings],
         "counters": [fact(figure) for figure in counted(one)],
         "printed": [string(line) for line in one.printed],
