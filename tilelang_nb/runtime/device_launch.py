@@ -18,7 +18,8 @@ from ..source.wording import with_article
 from .device_faults import Faults
 from .device_reports import ReportBuffer
 from .driver import DriverError, LaunchArguments
-from .parameter_block import POINTER, Block, Launch, Layout
+from .parameter_block import POINTER, SLOT, Block, Launch, Layout
+from .tensor_maps import WORDS, EncodedMaps, MapPlace, outline, word_name
 
 # Results that say that the calling thread has no context, or one of another device.
 NO_CONTEXT = ("CUDA_ERROR_INVALID_CONTEXT", "CUDA_ERROR_NOT_INITIALIZED", "CUDA_ERROR_INVALID_HANDLE")
@@ -167,6 +168,9 @@ class Plan:
         for launch in launches:
             if launch.report:
                 constants[launch.report] = (POINTER, self.device.reports.pointer)
+        for at, launch in enumerate(launches):
+            for tensor in launch.tensor_maps:
+                constants |= {word_name(at, tensor, word): ("uint64", 0) for word in range(WORDS)}
         places |= {name: len(order) + at for at, name in enumerate(constants)}
         self.steps: list[Step] = []
         for index, launch in enumerate(launches):
@@ -176,10 +180,17 @@ class Plan:
                 continue
             self._check(launch.name, grid, block)
             loaded.allow_shared(index, shared)
-            slots = tuple(places[parameter.name] for parameter in launch.parameters)
+            maps = {tensor.variable.name: places[word_name(index, tensor, 0)] for tensor in launch.tensor_maps}
+            slots = tuple({**places, **maps}[parameter.name] for parameter in launch.parameters)
             made = Launch(loaded.functions[index], (*grid, *block, shared), slots)
             self.steps.append(Step(made, loaded.program.reports[index] if launch.report else None))
         self.layout = Layout(list(order.values()), list(constants.values()), [step.launch for step in self.steps])
+        shown = [
+            MapPlace(SLOT * places[tensor.buffer.name], SLOT * places[word_name(at, tensor, 0)], outline(tensor, sizes))
+            for at, launch in enumerate(launches)
+            for tensor in launch.tensor_maps
+        ]
+        self.layout.maps = EncodedMaps(self.device.devices.driver, shown) if shown else None
         self.run = self._run_with_reports if self.reports else self._run
 
     def _check(self, name: str, grid: tuple[int, ...], block: tuple[int, ...]) -> None:

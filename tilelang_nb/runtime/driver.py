@@ -59,6 +59,19 @@ class DriverError(Exception):
         return self.result.removeprefix("CUDA_ERROR_").lower().replace("_", " ")
 
 
+# Types of elements in tensor maps by their width and kind; bytes are bytes.
+TENSOR_TYPES = {
+    "float16": "FLOAT16",
+    "bfloat16": "BFLOAT16",
+    "float32": "FLOAT32",
+    "float64": "FLOAT64",
+    "int16": "UINT16",
+    "uint16": "UINT16",
+    "int32": "INT32",
+    "uint32": "UINT32",
+    "int64": "INT64",
+    "uint64": "UINT64",
+}
 PORTABLE, MAPPED = 1, 2  # memory of the host for every context, with addresses on the devices
 
 
@@ -181,6 +194,35 @@ class Driver:
         function = self._cuda.CUfunction(handle)
         attribute = self._cuda.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
         self._do("raising the shared memory of the kernel", self._cuda.cuFuncSetAttribute(function, attribute, size))
+
+    def tensor_map(
+        self, address: int, dtype: str, dims: Sequence[int], strides: Sequence[int], box: Sequence[int], swizzle: int
+    ) -> bytes:
+        """A tensor map of 128 bytes: an array in boxes, the fastest dimension first.
+
+        strides: bytes, from the second dimension on.  swizzle: bytes of a row in shared memory, 0 for none.
+        """
+        kinds, cuda = self._cuda.CUtensorMapDataType, self._cuda
+        kind = getattr(kinds, f"CU_TENSOR_MAP_DATA_TYPE_{TENSOR_TYPES.get(dtype, 'UINT8')}")
+        order = f"CU_TENSOR_MAP_SWIZZLE_{f'{swizzle}B' if swizzle else 'NONE'}"
+        word, half = cuda.cuuint64_t, cuda.cuuint32_t
+        made = self._do(
+            "describing an array",
+            cuda.cuTensorMapEncodeTiled(
+                kind,
+                len(dims),
+                address,
+                [word(extent) for extent in dims],
+                [word(stride) for stride in strides],
+                [half(extent) for extent in box],
+                [half(1)] * len(dims),
+                cuda.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
+                getattr(cuda.CUtensorMapSwizzle, order),
+                cuda.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+                cuda.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
+            ),
+        )
+        return b"".join(int(one).to_bytes(8, "little") for one in made.opaque)
 
     # -- memory
 

@@ -74,14 +74,17 @@ class Launch:
 
 
 class Block:
-    """memory: the slots.  calls: for each launch what `Driver.launch` takes.  stream: the one they go into."""
+    """memory: the slots.  calls: for each launch what `Driver.launch` takes.  stream: the one they go into.  mapped:
+    addresses of the arrays that its tensor maps show.
+    """
 
-    __slots__ = ("_arrays", "_configs", "calls", "memory", "stream")
+    __slots__ = ("_arrays", "_configs", "calls", "mapped", "memory", "stream")
 
     def __init__(self, slots: int, launches: Sequence[Launch]):
         memory = (ctypes.c_char * (SLOT * max(slots, 1)))()
         self.memory = memoryview(memory).cast("B")  # filled in half the time that the array of ctypes takes
         self.stream = 0
+        self.mapped: list[int] | None = None
         start = ctypes.addressof(memory)
         self._arrays = [
             (ctypes.c_void_p * max(len(launch.places), 1))(*(start + SLOT * place for place in launch.places))
@@ -105,7 +108,10 @@ class Layout:
 
     dtypes: of the values, POINTER for addresses.  constants: type and number of each.  Several threads may launch at
     once: each takes a free block and gives it back.  struct.error: a constant does not fit its type.
+    maps: the tensor maps among the parameters, or None.
     """
+
+    maps: Any = None
 
     def __init__(self, dtypes: Sequence[str], constants: Sequence[tuple[str, Any]], launches: Sequence[Launch]):
         self.pack_into = struct.Struct("<" + "".join(map(slot_format, dtypes))).pack_into
@@ -127,6 +133,8 @@ class Layout:
         """A block for one call.  struct.error, OverflowError: a number does not fit its type."""
         block = self.block()
         self.pack_into(block.memory, 0, *values)
+        if self.maps is not None:
+            self.maps.put(block)
         if block.stream != stream:
             block.turn_to(stream)
         return block

@@ -193,7 +193,7 @@ def _launch(
         layout = plan.layout
         names |= {"free": layout.free, "new_block": layout.block, "pack_into": layout.pack_into, "again": plan.again}
         names |= {"launch": driver.launch, "LAUNCHED": LAUNCHED}
-        names["NOTHING_SHOWN"] = NOTHING_SHOWN
+        names |= {"NOTHING_SHOWN": NOTHING_SHOWN, "maps": layout.maps}
         inner += [
             "block = free.pop() if free else new_block()",
             "try:",
@@ -201,6 +201,7 @@ def _launch(
             "except refused:",  # a number that its type does not hold: the long way says so
             "    free.append(block)",
             "    return None",
+            *(["maps.put(block)"] if layout.maps is not None else []),
             "if block.stream != stream:",
             "    block.turn_to(stream)",
             "if switched:",
