@@ -566,3 +566,33 @@ def test_warp_groups_have_pipelines_of_their_own():
     for half in got["C"]:
         np.testing.assert_array_equal(half, a.astype(np.float32) @ b.astype(np.float32))
     assert "T.sync_threads()" not in thread_text(kernel)  # each group waits for its own threads
+
+
+def test_the_bounds_of_a_pipeline_may_stand_in_memory_of_the_thread():
+    """Work is dealt in pieces of uneven length, as a stream-k product deals it."""
+    text = """
+    @T.prim_func
+    def k(A: T.Tensor((64, 256), "float16"), B: T.Tensor((256, 32), "float16"), C: T.Tensor((3, 64, 32), "float32")):
+        with T.Kernel(1, threads=128) as bx:
+            A_s = T.alloc_shared((64, 32), "float16")
+            B_s = T.alloc_shared((32, 32), "float16")
+            c = T.alloc_fragment((64, 32), "float32")
+            start = T.alloc_local((1,), "int32")
+            end = T.alloc_local((1,), "int32")
+            start[0] = 0
+            while start[0] < 8:
+                end[0] = T.min(start[0] + 3, 8)
+                T.clear(c)
+                for k in T.Pipelined(end[0] - start[0], num_stages=2):
+                    T.copy(A[0, (start[0] + k) * 32], A_s)
+                    T.copy(B[(start[0] + k) * 32, 0], B_s)
+                    T.gemm(A_s, B_s, c)
+                T.copy(c, C[start[0] // 3, :, :])
+                start[0] = end[0]
+    """
+    a, b = numbers(64, 256).astype(np.float16), numbers(256, 32, seed=1).astype(np.float16)
+    kernel, got = ran(text, {"A": a, "B": b, "C": np.zeros((3, 64, 32), np.float32)})
+    for part in range(3):
+        piece = slice(part * 96, min(part * 96 + 96, 256))
+        np.testing.assert_array_equal(got["C"][part], a[:, piece].astype(np.float32) @ b[piece].astype(np.float32))
+    assert "T.ptx.cp.async_" in thread_text(kernel)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from lowering import thread_programs as tp
 from tvm import tirx as tir
+from tvm.script.tirx import ptx
 
 from tilelang_nb.lowering.uniformity import Uniformity
 
@@ -80,3 +81,21 @@ def test_iterations_of_a_tile_loop_diverge_and_elements_of_fragments_do_not():
     loop = tp.loop("i", 32, lambda i: tp.store(f, i, i), tir.ForKind.PARALLEL)
     known = analysed(launch, loop)
     assert not known.is_uniform(loop.loop_var) and known.is_uniform(tp.load(f, 0))
+
+
+def test_memory_of_a_thread_that_a_copy_only_reads_as_an_index_stays_uniform():
+    launch = tp.Launch(32)
+    a, g, s = tp.buffer("a", (1,), "int32", "local"), tp.buffer("g", (64,)), tp.shared("s", (64,))
+    place = [tir.address_of(tp.load(s, 0)), tir.address_of(tp.load(g, tp.load(a, 0))), 16]
+    size = tir.Select(tp.load(a, 0) < 3, tir.const(16, "uint32"), tir.const(0, "uint32"))
+    copies = [ptx["cp.async.cg.shared.global"](*place), ptx["cp.async.cg.shared.global"](*place, size)]
+    known = analysed(launch, tp.store(a, tp.integer(0), 0), *map(tir.Evaluate, copies))
+    assert known.is_uniform(tp.load(a, 0))
+
+
+def test_registers_that_an_instruction_writes_diverge():
+    launch = tp.Launch(32)
+    a, b, s = tp.buffer("a", (1,), "int32", "local"), tp.buffer("b", (1,), "int32", "local"), tp.shared("s", (64,))
+    call = ptx["ldmatrix.sync.aligned.m8n8.x1.shared.b16"](tp.load(a, 0), tir.address_of(tp.load(s, tp.load(b, 0))))
+    known = analysed(launch, tp.store(b, tp.integer(0), 0), tir.Evaluate(call))
+    assert not known.is_uniform(tp.load(a, 0)) and known.is_uniform(tp.load(b, 0))

@@ -110,11 +110,14 @@ class Uniformity:
             self._evaluate(node.value)
 
     def _evaluate(self, call: Any) -> None:
-        """A call with pointers into per-thread memory may leave anything there."""
+        """A call that names per-thread memory as an operand may leave anything there; an index only reads it."""
+        name = getattr(call.op, "name", "") if type(call) is tvm.ir.Call else ""
+        if not name.startswith(("tirx.ptx", "tirx.cuda")) or name.startswith("tirx.ptx.cp_async"):
+            return
 
-        def private(load: Any) -> None:
+        def operand(load: Any) -> Any:
             if load.source.scope() in PRIVATE_SCOPES:
                 self._divergent.add(load.source)
+            return WalkResult.SKIP
 
-        if type(call) is tvm.ir.Call and getattr(call.op, "name", "").startswith(("tirx.ptx", "tirx.cuda")):
-            tvm_ffi.structural_walk(call, (tvm.ir.TensorLoad, private))
+        tvm_ffi.structural_walk(call, (tvm.ir.TensorLoad, operand), order="pre")
