@@ -33,6 +33,7 @@ _PUBLIC = {
     "allocation": """alloc_shared alloc_fragment alloc_local alloc_var alloc_global alloc_buffer alloc_buffer:allocate
         alloc_barrier alloc_cluster_barrier alloc_reducer""",
     "copies": "copy async_copy tma_copy fill clear transpose",
+    "convolution": "im2col c2d_im2col",
     "matmul": "gemm wgmma_gemm GemmWarpPolicy",
     "reductions": """reduce reduce_sum reduce_max reduce_min reduce_abssum reduce_absmax reduce_bitand reduce_bitor
         reduce_bitxor cumsum cummax any_of all_of""",

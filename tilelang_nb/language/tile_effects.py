@@ -18,6 +18,7 @@ WRITTEN: dict[str, tuple[str, ...]] = {
     "async_copy": ("target",),
     "fill": ("target",),
     "transpose": ("target",),
+    "im2col": ("target",),
     "tensor_load": ("target",),
     "tensor_store": ("target",),
     "gemm": ("c",),

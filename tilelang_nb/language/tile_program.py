@@ -36,6 +36,8 @@ SIGNATURES: dict[str, tuple[str, ...]] = {
     "async_copy": ("source", "target", "coalesced_width?", "group?"),
     "fill": ("target", "value"),
     "transpose": ("source", "target"),
+    # target[i, j]: tap c_step * BK + j of output pixel nhw_step * BM + i of an image (N, H, W, C)
+    "im2col": ("source", "target", "nhw_step", "c_step", "kernel", "stride", "dilation", "pad"),
     # matrix multiply-accumulate: C (+)= op(A) @ op(B); clear_accum is a boolean expression,
     # policy "square" | "full_row" | "full_col"; precision "tf32" for tiles of tfloat32, which hold float32
     "gemm": ("a", "b", "c", "transpose_a", "transpose_b", "clear_accum", "policy", "precision?"),

@@ -40,8 +40,7 @@ GROUPS: tuple[tuple[str, str, str], ...] = (
     (
         _HOPPER,
         "use `T.copy` in a `T.Pipelined` loop",
-        "tma_load tma_load_2sm tma_gather4 tma_gather4_bytes tma_scatter4 create_tma_descriptor copy_cluster "
-        "im2col c2d_im2col",
+        "tma_load tma_load_2sm tma_gather4 tma_gather4_bytes tma_scatter4 create_tma_descriptor copy_cluster",
     ),
     (
         _HOPPER,

@@ -25,7 +25,7 @@ from tilelang_nb.language.tile_program import RegionOperand, TileCall, operation
 from .context import FRAGMENT, SHARED, LaunchContext
 from .gemm.engine import choose
 from .jumps import structured_continues
-from .ops import atomic_region, copy, fill, private_reduce, transpose
+from .ops import atomic_region, copy, fill, im2col, private_reduce, transpose
 from .ops.elementwise import box
 from .rewrite import constant, dtype_of, map_children, nothing, scope, sequence, substitute, variables, walk
 from .uninitialised import warn_uninitialised_reads
@@ -36,6 +36,7 @@ EXPANSIONS: dict[str, Callable[[TileCall, LaunchContext], Any]] = {
     "async_copy": copy.expand_async,
     "fill": fill.expand,
     "transpose": transpose.expand,
+    "im2col": im2col.expand,
     "atomic_region": atomic_region.expand,
 }
 

@@ -27,6 +27,7 @@ WATCHED = ("local.fragment", "shared.dyn", "local", "local.var")
 _ONLY_WRITTEN = {
     *("copy", "async_copy", "fill", "transpose", "cumulate", "reducer", "finalize_reducer", "atomic_store"),
     "thread_reduce",
+    "im2col",
 }
 
 

@@ -89,6 +89,7 @@ bitwise_and(x, y, span=)
 bitwise_not(x, span=)
 bitwise_or(x, y, span=)
 bitwise_xor(x, y, span=)
+c2d_im2col(img, col, nhw_step, c_step, kernel, stride, dilation, pad, eviction_policy=, annotations=) -> im2col
 call_extern(dtype, func_name, *args, span=)
 cast(value, dtype, round=, sat=, rbits=, span=)
 ceil(x, span=)
@@ -148,6 +149,7 @@ ieee_fsqrt(x, rounding_mode=)
 ieee_mul(x, y, rounding_mode=)
 ieee_sub(x, y, rounding_mode=)
 if_then_else(cond, t, f, span=)
+im2col(img, col, nhw_step, c_step, kernel, stride, dilation, pad, eviction_policy=, annotations=)
 inc_max_nreg(reg_count)
 index_to_coordinates(index, shape)
 infinity(dtype, span=)
@@ -254,21 +256,20 @@ UNCHECKED = """\
 Broadcast CUDASourceCodeKernel Dtype Else GemmWarpPolicy If PrimExpr Ramp Ref Shuffle Then Var WSID WSInstr WSOpRef
     WSPipeline WSRole WSSchedule WSScope WSSync WSSyncKind While __fns abs2 access_ptr add2 address_of
     alloc_tcgen05_smem_desc alloc_tmem alloc_wgmma_desc annotate_ws_schedule bind block_rank_in_cluster buffer_store
-    c2d_im2col call_cpacked call_intrin call_packed call_pure_extern clc_get_first_ctaid_x clc_get_first_ctaid_y
+    call_cpacked call_intrin call_packed call_pure_extern clc_get_first_ctaid_x clc_get_first_ctaid_y
     clc_get_first_ctaid_z clc_is_canceled clc_try_cancel clc_try_cancel_multicast cluster_arrive cluster_sync
     cluster_wait copy_cluster cp_async_barrier_noinc create_tma_descriptor deallocate_tmem decl_buffer dp4a
     ds_read_tr16_b64 ds_read_tr8_b64 dtype env_thread extract_lane fma2 func_attr gemm_sp handle_add_byte_offset
-    im2col import_source increase_descriptor_offset initialize_tcgen05_descriptor initialize_wgmma_descriptor
-    launch_thread ldg128 ldg256 ldg32 ldg64 lds128 lds32 lds64 let loop_break make_tensor_from_addr match_all_sync
-    match_any_sync match_buffer max2 mfma mfma_store min2 mma_gemm_blockscaled mul2 named_barrier_arrive pdl_sync
-    pdl_trigger ptx_arrive_cluster_barrier ptx_cp_async ptx_fence_barrier_init ptx_init_barrier_thread_count
-    ptx_mma_block_scale ptx_wgmma_rs ptx_wgmma_ss reads region rng_init rng_rand rng_rand_float sblock
-    sblock_alloc_buffer sblock_attr stg128 stg256 stg32 stg64 sts128 sts32 sts64 sub2 sync_global target
-    tcgen05_after_thread_sync tcgen05_before_thread_sync tcgen05_cp_warpx4 tcgen05_gemm tcgen05_gemm_blockscaled
-    tcgen05_mma tcgen05_mma_arrive tcgen05_mma_blockscaled tcgen05_sf_warp_transpose thread_return tma_gather4
-    tma_gather4_bytes tma_load tma_load_2sm tma_scatter4 tvm_access_ptr tvm_call_cpacked tvm_mfma tvm_mfma_store
-    tvm_rdna_wmma tvm_storage_sync tvm_warp_shuffle tvm_warp_shuffle_down tvm_warp_shuffle_up type_annotation
-    wgmma_mma writes ws_op
+    import_source increase_descriptor_offset initialize_tcgen05_descriptor initialize_wgmma_descriptor launch_thread
+    ldg128 ldg256 ldg32 ldg64 lds128 lds32 lds64 let loop_break make_tensor_from_addr match_all_sync match_any_sync
+    match_buffer max2 mfma mfma_store min2 mma_gemm_blockscaled mul2 named_barrier_arrive pdl_sync pdl_trigger
+    ptx_arrive_cluster_barrier ptx_cp_async ptx_fence_barrier_init ptx_init_barrier_thread_count ptx_mma_block_scale
+    ptx_wgmma_rs ptx_wgmma_ss reads region rng_init rng_rand rng_rand_float sblock sblock_alloc_buffer sblock_attr
+    stg128 stg256 stg32 stg64 sts128 sts32 sts64 sub2 sync_global target tcgen05_after_thread_sync
+    tcgen05_before_thread_sync tcgen05_cp_warpx4 tcgen05_gemm tcgen05_gemm_blockscaled tcgen05_mma tcgen05_mma_arrive
+    tcgen05_mma_blockscaled tcgen05_sf_warp_transpose thread_return tma_gather4 tma_gather4_bytes tma_load
+    tma_load_2sm tma_scatter4 tvm_access_ptr tvm_call_cpacked tvm_mfma tvm_mfma_store tvm_rdna_wmma tvm_storage_sync
+    tvm_warp_shuffle tvm_warp_shuffle_down tvm_warp_shuffle_up type_annotation wgmma_mma writes ws_op
 """
 EXPORTED_DTYPES = """\
 bf16 bfloat16 bfloat16x16 bfloat16x2 bfloat16x32 bfloat16x4 bfloat16x64 bfloat16x8 bool bool_ boolean double
