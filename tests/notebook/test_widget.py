@@ -126,6 +126,7 @@ def test_a_cell_with_mistakes_fails_and_shows_the_stages_that_it_reached(kernel:
     assert reply.status == "error" and reply.error.startswith("error[TL101]")
     data = shown(reply)
     assert [found["code"] for found in data["diagnostics"]] == ["TL101", "TL003"]
+    assert data["run"]["told"], "the error says the same: beside the widget its first line is enough"
     assert data["patched"]["text"].startswith("%%tilelang\n") and "T.exp(" in data["patched"]["text"]
     assert [stage["state"] for stage in data["kernels"][0]["stages"]][:3] == ["landmark", "failed", "not_reached"]
     static, _ = reply.displays
@@ -159,7 +160,12 @@ def test_what_a_call_of_the_magic_line_found_is_in_the_widget(kernel: Any) -> No
     kernel.run("out = np.zeros(1, 'f4')")
     reply = kernel.run(RACE.format(options=" --call race(out)"))
     data = shown(reply)
-    assert data["run"] == {"call": "race(out)", "launches": [{"kernel": "race", "count": 1}], "findings": 1}
+    assert data["run"] == {
+        "call": "race(out)",
+        "launches": [{"kernel": "race", "count": 1}],
+        "findings": 1,
+        "told": False,
+    }
     assert [found["code"] for found in data["kernels"][0]["findings"]] == ["TL401"]
     assert "TL401" in data["pages"]
     counters = {fact["name"]: fact for fact in data["kernels"][0]["counters"]}

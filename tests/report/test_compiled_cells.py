@@ -10,6 +10,7 @@ import pytest
 
 import tilelang_nb
 from tilelang_nb.report import to_html, to_page, to_text
+from tilelang_nb.runtime.kernel import SimulatorFindings
 
 CELL = """
 import numpy as np
@@ -125,3 +126,57 @@ def test_a_kernel_is_written_to_a_page(kernel, tmp_path):
     path = tmp_path / "blur.html"
     assert kernel.to_html(path) == path  # shown under a cell it is a line, not the page
     assert path.read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+def test_a_finding_names_the_turns_of_the_loops_that_made_its_statement():
+    cell = """import numpy as np
+
+@T.macro
+def add(B, i, e, row, at):
+    B[i + e] = B[i + e] + row[at]
+
+@T.prim_func
+def smooth(A: T.Tensor((64,), "float32"), B: T.Tensor((64,), "float32")):
+    with T.Kernel(1, threads=32):
+        row = T.alloc_shared((64,), "float32")
+        for i in T.Parallel(32):
+            row[i] = A[i]
+        for k, shift in enumerate([0, 1, 40]):
+            for e in (0, 1):
+                for i in T.Parallel(8):
+                    add(B, i * 2, e, row, shift + i - 20 * (k == 2) * e)
+        B[63] = row[40]
+
+smooth(np.ones(64, "f4"), np.zeros(64, "f4"))
+"""
+    with pytest.warns(SimulatorFindings):
+        compilation = tilelang_nb.compile_cell(cell, {}, target="sim")
+    (kernel,) = json.loads(compilation.to_json())["kernels"]
+    inside, outside = sorted(kernel["findings"], key=lambda found: found["span"])
+    (outer,) = [node for node in kernel["unroll"]["iterations"][0]["children"] if node["kind"] == "for"]
+    (inner,) = outer["iterations"][2]["children"]
+    (macro,) = inner["iterations"][0]["children"]
+    assert inside["code"] == outside["code"] == "TL403"
+    assert (inside["node"], inside["path"]) == (macro["id"], [2, 0, 0]), "the first of the turns that read it"
+    assert inner["iterations"][0]["bound"] == ["0"]
+    assert "path" not in outside, "no loop made it"
+
+
+def test_a_turn_beyond_those_that_are_told_apart_is_not_guessed():
+    cell = """import numpy as np
+
+@T.prim_func
+def late(A: T.Tensor((100,), "float32")):
+    with T.Kernel(1, threads=32):
+        row = T.alloc_shared((100,), "float32")
+        for i in T.Parallel(90):
+            row[i] = 1.0
+        for n in [*range(100)]:
+            A[n] = row[n]
+
+late(np.ones(100, "f4"))
+"""
+    with pytest.warns(SimulatorFindings):
+        compilation = tilelang_nb.compile_cell(cell, {}, target="sim")
+    (found,) = json.loads(compilation.to_json())["kernels"][0]["findings"]
+    assert found["code"] == "TL403" and "path" not in found

@@ -188,3 +188,12 @@ def test_coloured_text_is_the_plain_text_with_colours():
     coloured = render(text, found, colour=True)
     assert "\x1b[1;31merror[TL101]\x1b[0m" in coloured
     assert re.sub(r"\x1b\[[\d;]*m", "", coloured) == render(text, found)
+
+
+def test_a_notebook_gets_bold_text_and_no_colour_of_ours():
+    text = Text(KERNEL, "In[3]")
+    found = [chained(on(text, 5, "x = y = A[i]"))]
+    bold = render(text, found, bold=True)
+    assert "\x1b[1merror[TL101]\x1b[0m" in bold
+    assert set(re.findall(r"\x1b\[([\d;]*)m", bold)) == {"0", "1"}
+    assert re.sub(r"\x1b\[[\d;]*m", "", bold) == render(text, found)

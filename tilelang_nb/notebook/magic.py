@@ -133,9 +133,12 @@ class TilelangMagics(Magics):
             ident = new_ident()
             number = self.shell.displayhook.prompt_count
             launched = tuple(findings.counts().items())
-            run = CellRun(ident, number, self.raw_cell, asked.call, elapsed, launched, benchmarks)
+            told = isinstance(failure, CellRefused)
+            run = CellRun(ident, number, self.raw_cell, asked.call, elapsed, launched, benchmarks, told)
             try:
                 self.outputs.show(compilation, run, asked.stages, diagnostics=failure is None)
+                if isinstance(failure, CellRefused):
+                    failure.summed_up = True
             except Exception as error:  # the cell has run: its result counts, whatever becomes of the report
                 fault = internal_error(error, "showing the report of the cell")
                 display(diagnostics_view(compilation.text, (fault,)))
@@ -165,7 +168,8 @@ class TilelangMagics(Magics):
         elif error is not None and len(errors) == 1:
             return begin_at_cell(error, cell.code_name, self.shell)
         found = tuple(without_magics(diagnostic, compilation.text) for diagnostic in compilation.diagnostics)
-        return CellRefused(found, compilation.text, colour=has_colours(self.shell))
+        painted = has_colours(self.shell)
+        return CellRefused(found, compilation.text, painted and not self.has_widgets(), painted and self.has_widgets())
 
     def evaluate(self, expression: str) -> Any:
         """The value of `--call`, in the notebook's namespace."""

@@ -12,7 +12,7 @@ from typing import Any
 from ..runtime.errors import PACKAGE, CompileError
 from ..source import catalogue as say
 from ..source.diagnostic import Diagnostic
-from ..source.render import render
+from ..source.render import count, render
 from ..source.text import Text
 
 IMPORTS = os.path.join(PACKAGE, "frontend", "imports.py")
@@ -21,15 +21,21 @@ IMPORTS = os.path.join(PACKAGE, "frontend", "imports.py")
 class CellRefused(CompileError):
     """A cell with errors.
 
-    IPython shows the lines of `_render_traceback_` and nothing else; the cell counts as failed.
+    IPython shows the lines of `_render_traceback_` and nothing else; the cell counts as failed.  colour: for a
+    terminal; bold: for notebooks.  summed_up: the first line says how many there are: a view above the error that
+    shows them leaves only this line of it in sight.
     """
 
-    def __init__(self, diagnostics: tuple[Diagnostic, ...], text: Text | None = None, colour: bool = False):
+    def __init__(
+        self, diagnostics: tuple[Diagnostic, ...], text: Text | None = None, colour: bool = False, bold: bool = False
+    ):
         super().__init__(diagnostics, text)
-        self.colour = colour
+        self.colour, self.bold, self.summed_up = colour, bold, False
 
     def _render_traceback_(self) -> list[str]:
-        return render(self.text or Text(""), self.diagnostics, colour=self.colour).rstrip("\n").split("\n")
+        said = render(self.text or Text(""), self.diagnostics, colour=self.colour, bold=self.bold)
+        lead = [f"{count(self.diagnostics)} in this cell"] if self.summed_up else []
+        return [*lead, *said.rstrip("\n").split("\n")]
 
 
 def unavailable(problem: str, remedy: str) -> CellRefused:

@@ -15,7 +15,8 @@ class CellRun:
     ident: a name for its output, "" where there is none.  execution: the number of In[n].  cell: the cell as typed,
     with the magic line, "" if unknown.  call: the expression of `--call`.  elapsed: milliseconds from the text to the
     report.  launches: (kernel, how often) of the launches that the cell made.  benchmarks: the kernels that were timed,
-    as `Kernel.bench` gives them.  previous: `remembered` of its last run.
+    as `Kernel.bench` gives them.  told: its error says nothing that the report does not.  previous: `remembered` of
+    its last run.
     """
 
     ident: str = ""
@@ -25,6 +26,7 @@ class CellRun:
     elapsed: float | None = None
     launches: tuple[tuple[str, int], ...] = ()
     benchmarks: tuple[Any, ...] = ()
+    told: bool = False
     previous: dict[str, Any] | None = field(default=None, repr=False)
 
     def whole(self, text: Text) -> Text | None:

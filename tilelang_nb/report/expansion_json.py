@@ -109,6 +109,26 @@ def _iteration(
     return entry
 
 
+def turn_of(unrolled: dict[str, Any], statement: int) -> tuple[int, list[int]]:
+    """The innermost place of the record, by its `id`, with a turn that made a statement, and the numbers of the turns
+    that lead there, outermost first; (0, []) for a statement that no compile-time loop, macro or comprehension made.
+    """
+    number, turn = 0, unrolled["iterations"][0]
+    path: list[int] = []
+    while True:
+        inner = [
+            (node, at)
+            for node in turn["children"]
+            for at, one in enumerate(node["iterations"])
+            if any(first <= statement <= last for first, last in (one["statements"], *one.get("also", ())))
+        ]
+        if not inner or inner[-1] != inner[0]:  # the turns of a `T.unroll` share their statements
+            return number, path
+        node, at = inner[0]
+        number, turn = node["id"], node["iterations"][at]
+        path.append(at)
+
+
 def defined_in(macro: Any, text: Text) -> bool:
     """Is a macro defined in this text?  Its record knows the line, not the text."""
     line = text.line(macro.definition_line)

@@ -11,7 +11,8 @@ version, ignores keys that it does not know, and takes an absent key for null.
     stage       see `stage_json`
     unroll      see `expansion_json`
     diagnostic  and page: see `diagnostic_json`
-    run         {call, launches[{kernel, count}], findings}: what the cell launched
+    run         {call, launches[{kernel, count}], findings, told}: what the cell launched; told: it failed, with an
+                error that says nothing beside `diagnostics`
     previous    {execution, cell, kernels{name: {stages{name: text}, facts{name: value}}}}: the run of this cell before
                 this one; a text that is null is that of this run
 """
@@ -71,6 +72,7 @@ def to_data(subject: Any, run: CellRun = UNKNOWN_RUN, show: Sequence[str] = ()) 
             "call": run.call,
             "launches": [{"kernel": name, "count": count} for name, count in run.launches],
             "findings": sum(len(one.findings) for _, one in shown),
+            "told": run.told,
         },
     }
     data["previous"] = run.compared_with(data)

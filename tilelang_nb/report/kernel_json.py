@@ -6,19 +6,21 @@
     layout      see `layout_json`
 
 `source` is there for a kernel whose text is not that of the cell: one that a factory of another cell made.  Counters
-are facts of the simulated device about the last call.
+are facts of the simulated device about the last call.  A finding is a diagnostic; one of a statement that a
+compile-time loop or a macro made has `node` and `path` beside: the place in `unroll`, and the numbers of the turns from
+the outermost place inwards.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from ..source.text import Text
 from .cell_run import UNKNOWN_RUN, CellRun
 from .diagnostic_json import diagnostic, place, string
-from .expansion_json import unroll
+from .expansion_json import turn_of, unroll
 from .facts import Fact, counted, facts, launch_shapes, lowered, ready_stages
 from .layout_json import layout
 from .stage_json import Allocation, allocations, chosen_of, stages
@@ -67,7 +69,7 @@ def kernel(one: Any, name: str, subject: Any, show: Sequence[str] = (), run: Cel
             for buffer in (program.shared_memory if program else ())
         ],
         "layouts": [layout(known) for known in getattr(program, "maps", ())],
-        "findings": [diagnostic(found, one.text) for found in one.findings],
+        "findings": list(_findings(one, expansion)),
         "counters": [fact(figure) for figure in counted(one)],
         "printed": [string(line) for line in one.printed],
     }
@@ -78,6 +80,18 @@ def kernel(one: Any, name: str, subject: Any, show: Sequence[str] = (), run: Cel
             "first_line": one.text.first_line,
         }
     return data
+
+
+def _findings(one: Any, expansion: dict[str, Any] | None) -> Iterator[dict[str, Any]]:
+    """What the simulated device found, with the turns of compile-time loops that made the statement."""
+    if not one.findings:
+        return
+    numbers = {span: number for number, span in enumerate(one.program.statement_spans) if span is not None}
+    for found in one.findings:
+        entry = diagnostic(found, one.text)
+        number = numbers.get(found.made_by)
+        node, path = turn_of(expansion, number) if expansion is not None and number is not None else (0, [])
+        yield {**entry, "node": node, "path": path} if path else entry
 
 
 def _allocation(made: Allocation | None) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..source import catalogue as say
@@ -35,6 +35,7 @@ class Findings:
         return bool(self._groups)
 
     def _add(self, key: tuple[Any, ...], count: int, site: Site | None, make: Any) -> None:
+        key = tuple(part.place if isinstance(part, Site) else part for part in key)
         known = self._groups.get(key)
         if known is not None:
             known.count += count
@@ -57,7 +58,7 @@ class Findings:
             blocks = blocks or whose == (None, None)
             what = {"read": "reads", "write": "writes", "atomic": "updates"}[kind]
             past = {"read": "read", "write": "wrote"}[earlier]
-            if here is there and kind == earlier:
+            if here.place == there.place and kind == earlier and here.turn == there.turn:
                 problem = f"threads store different values to one element of `{here.buffer}` in one statement"
             else:
                 problem = (
@@ -274,7 +275,8 @@ class Findings:
             if finding.count > 1:
                 notes = (*notes, Note(f"{finding.count} times in this launch"))
             span = user_span(finding.site.span) if finding.site else None
-            result.append(finding.message.at(span, notes))
+            made_by = finding.site.origin if finding.site else None
+            result.append(replace(finding.message.at(span, notes), made_by=made_by))
         return tuple(sorted(result, key=lambda diagnostic: diagnostic.order))
 
 

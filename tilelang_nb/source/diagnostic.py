@@ -44,6 +44,7 @@ class Diagnostic:
     """One located message; codes are stable, see `catalogue`.
 
     said: what it was made from, for the edits that cure it; None where `span` is not the place of the mistake itself.
+    made_by: of a finding, the span object of the statement, by which the turn of a compile-time loop is told.
     """
 
     code: str
@@ -56,6 +57,7 @@ class Diagnostic:
     notes: tuple[Note, ...] = ()
     fixes: tuple[Fix, ...] = ()
     said: Message | None = field(default=None, compare=False, repr=False)
+    made_by: Any = field(default=None, compare=False, repr=False)
 
     @property
     def key(self) -> tuple[str, Span | None]:

@@ -38,11 +38,12 @@ Row = list[Part]
 LONGEST = 60_000  # characters of diagnostics; those after them are counted only
 
 
-def render(text_of: TextOf, diagnostics: Iterable[Diagnostic], *, colour: bool = False) -> str:
+def render(text_of: TextOf, diagnostics: Iterable[Diagnostic], *, colour: bool = False, bold: bool = False) -> str:
     """The diagnostics, as many as fit into `LONGEST` characters, and a count line, ready to print; "" for none.
 
     text_of: the text that the spans speak of, or a function from a span to its text.
-    colour: with ANSI colours, for a terminal.
+    colour: with ANSI colours, for a terminal.  bold: with ANSI bold alone: notebooks show colours of their own for
+    ANSI's, which no theme makes readable on its background of errors.
     """
     found = tuple(diagnostics)
     if not found:
@@ -53,7 +54,7 @@ def render(text_of: TextOf, diagnostics: Iterable[Diagnostic], *, colour: bool =
         if size > LONGEST:
             blocks.append(f"... and {len(found) - len(blocks):,} more: correct these first")
             break
-        blocks.append("\n".join(_line(row, diagnostic, colour) for row in rows(text_of, diagnostic)))
+        blocks.append("\n".join(_line(row, diagnostic, colour, bold) for row in rows(text_of, diagnostic)))
         size += len(blocks[-1])
     return "\n\n".join([*blocks, count(found)]) + "\n"
 
@@ -142,11 +143,13 @@ COLOURS = {"gutter": "34", "caret": "1", "label": "1", "place": "34", "note": "1
 SEVERITIES = {"error": "1;31", "warning": "1;33", "note": "1;36"}
 
 
-def _line(row: Row, diagnostic: Diagnostic, colour: bool) -> str:
-    if not colour:
+def _line(row: Row, diagnostic: Diagnostic, colour: bool, bold: bool) -> str:
+    if not colour and not bold:
         return "".join(part.text for part in row).rstrip()
     painted = []
     for role, text in row:
         code = SEVERITIES[diagnostic.severity] if role in ("severity", "caret", "label") else COLOURS.get(role)
+        if not colour:
+            code = "1" if code and code.startswith("1") else None
         painted.append(f"\x1b[{code}m{text}\x1b[0m" if code and text.strip() else text)
     return "".join(painted)

@@ -9,7 +9,7 @@ float type.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 T_AXIS, B_AXIS, V_AXIS = 1, 2, 4  # vector axis k, counted outward from the blocks, is V_AXIS << k
@@ -90,13 +90,21 @@ class Value:
 class Site:
     """What a finding points at: the accesses of one kind to one buffer in one statement.
 
-    span is hashable (the TVM span as numbers) or None; dtype and extents describe the buffer.
+    span is hashable (the TVM span as numbers) or None; dtype and extents describe the buffer.  turn: number of the
+    statement among those of this span, which the turns of a compile-time loop made; origin: the TVM span itself.
     """
 
     kind: str  # read, write, atomic, wait, barrier ...
     buffer: str
     space: str  # global, shared, local or ""
     span: tuple[int, int, int, int] | None
+    turn: int = 0
+    origin: Any = field(default=None, compare=False, repr=False)
+
+    @property
+    def place(self) -> tuple[Any, ...]:
+        """What the turns of a loop have in common."""
+        return (self.kind, self.buffer, self.space, self.span)
 
     @property
     def atomic(self) -> bool:

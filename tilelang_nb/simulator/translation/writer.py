@@ -8,6 +8,8 @@ from .suites import Nested, Suite, Tracked
 from .values import Site, Value, integer_range, place_of
 
 INLINE = 48  # characters; a longer uniform expression gets a name, so that texts do not grow when it is used twice
+# Turns of a compile-time loop that findings tell apart, as long as the sites are few: records have 12 bits for them.
+MOST_TURNS, MOST_SITES = 64, 2048
 
 
 class Writer:
@@ -68,7 +70,12 @@ class Writer:
 
     def site(self, kind: str, buffer: str = "", space: str = "") -> int:
         """Number of the site of an access in the statement that is being translated."""
-        site = Site(kind, buffer, space, place_of(self.span))
+        place = place_of(self.span)
+        turns = self._turns.setdefault(place, {})
+        if self.span not in turns and len(turns) < MOST_TURNS and len(self.sites) < MOST_SITES:
+            turns[self.span] = len(turns)
+        turn = turns.get(self.span, -1)  # -1: one of those that are not told apart
+        site = Site(kind, buffer, space, place, turn, self.span if turn >= 0 else None)
         if site not in self._site_numbers:
             self._site_numbers[site] = len(self.sites)
             self.sites.append(site)
