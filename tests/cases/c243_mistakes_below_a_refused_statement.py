@@ -1,4 +1,4 @@
-"""The body of a refused `for`, `if`, `while`, `with`, `match` or `try` is searched; what hangs on the refusal is silent."""
+"""The body of a refused statement is searched where it would surely be built; what hangs on the refusal is silent."""
 
 import tilelang.language as T
 
@@ -34,6 +34,18 @@ def k(o: T.Tensor((8,), "float32"), a: T.Tensor((8,), "int32"), n: T.int32):
             o[3] = 2.0
         else:
             o[8] = 1.0
+        if False:
+            o[8] = 1.0
+        elif a[1, 2] > n:
+            o[9] = 1.0
+        elif n > fifth:
+            o[10] = 1.0
+        else:
+            o[11] = 1.0
+        if kind == "plain":
+            o[12] = 1.0
+        else:
+            o[0] = missing
         while fifth:
             o[4] = T.nonsense(o[0])
             break
@@ -71,23 +83,26 @@ def k(o: T.Tensor((8,), "float32"), a: T.Tensor((8,), "int32"), n: T.int32):
 
 EXPECT = [
     ("TL002", 8),
-    ("TL002", 13),
     ("TL111", 19),
     ("TL002", 21),
     ("TL002", 22),
     ("TL107", 25),
-    ("TL002", 33),
-    ("TL202", 36),
-    ("TL002", 37),
-    ("TL003", 38),
+    ("TL201", 39),
+    ("TL202", 40),
+    ("TL002", 41),
+    ("TL202", 42),
+    ("TL202", 44),
+    ("TL002", 45),
     ("TL002", 49),
-    ("TL201", 50),
-    ("TL126", 51),
-    ("TL002", 53),
-    ("TL120", 56),
-    ("TL002", 57),
-    ("TL117", 63),
-    ("TL002", 63),
-    ("TL003", 65),
-    ("TL002", 68),
+    ("TL003", 50),
+    ("TL002", 61),
+    ("TL201", 62),
+    ("TL126", 63),
+    ("TL002", 65),
+    ("TL120", 68),
+    ("TL002", 69),
+    ("TL117", 75),
+    ("TL002", 75),
+    ("TL003", 77),
+    ("TL002", 80),
 ]

@@ -84,10 +84,21 @@ def walk_statement(walker: Any, node: ast.stmt) -> None:
     except BaseException as error:
         recover(walker, depth, scope, turn)
         walker.report(walker.python_exception(error), node)
-    search(walker, node, blocks)
+    reached = _branch_at_hand(walker, node)
+    search(walker, reached, suites(reached))
     walker.poison(node)
     if walker.loops and any(isinstance(part, (ast.Break, ast.Return)) for part in ast.walk(node)):
         walker.loops[-1].perhaps_left = True
+
+
+def _branch_at_hand(walker: Any, node: ast.stmt) -> ast.stmt:
+    """The `elif` whose condition was refused: what stands before it is not built."""
+    branch = node
+    while isinstance(branch, ast.If) and branch is not walker.statement:
+        if len(branch.orelse) != 1 or not isinstance(branch.orelse[0], ast.If):
+            return node
+        branch = branch.orelse[0]
+    return branch
 
 
 def search_doubtful(walker: Any, node: ast.stmt, state: tuple[int, Any, Any]) -> None:

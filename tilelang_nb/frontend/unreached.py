@@ -1,8 +1,10 @@
 """The bodies of refused statements, walked for further mistakes.
 
-A condition, an iterable or a launch that is refused says nothing of the statements below it.  They are walked once in
-a scope of their own whose program is thrown away.  Whether, how often and with what they would run is not known, so
-the names that the header binds are silent there, and what depends on the header is not said (UNCERTAIN).
+An iterable, a launch or a condition of the device that is refused says nothing of the statements below it.  They are
+walked once in a scope of their own whose program is thrown away.  Whether, how often and with what they would run is
+not known, so the names that the header binds are silent there, and what depends on the header is not said (UNCERTAIN).
+
+What stands below a condition that may be one of compile time is left out: perhaps it would not have been built.
 """
 
 from __future__ import annotations
@@ -11,14 +13,17 @@ import ast
 import contextlib
 import io
 from collections.abc import Iterator
+from types import FunctionType
 from typing import Any
 
 from tvm import tirx as tir
 
 from ..language.promotion import constant
-from ..source.diagnostic import Refusal
+from ..language.values import Buffer, Region, Value
+from ..source.diagnostic import Poisoned, Refusal
 from .emit import Launch
 from .loops import Loop
+from .unreached_operands import condition, is_of_device
 
 COMPOUND: tuple[type[ast.stmt], ...] = (
     ast.For,
@@ -31,6 +36,7 @@ COMPOUND: tuple[type[ast.stmt], ...] = (
     ast.AsyncWith,
     getattr(ast, "TryStar", ast.Try),
 )
+OF_NUMBERS = (min, max, abs, round, int, float, bool, sum)
 LOOPS = (ast.For, ast.While, ast.AsyncFor)
 # What a statement may only do where it surely runs, and exceptions that the condition may be there to avoid.
 UNCERTAIN = frozenset(("TL110", "TL115", "TL121", "TL130", "TL133", "TL144", "TL145", "TL208"))
@@ -56,6 +62,8 @@ def header(part: ast.AST) -> Iterator[ast.AST]:
 
 def search(walker: Any, node: ast.stmt, blocks: list[tuple[ast.AST, list[ast.stmt]]]) -> None:
     """Walk the blocks that a refused statement did not reach."""
+    if isinstance(node, (ast.If, ast.Match)) and not chosen_by_device(walker, node):
+        return
     unreached = [(part, block) for part, block in blocks if id(block) not in walker.entered]
     if not unreached or not walker.walks_launches:
         return
@@ -69,6 +77,27 @@ def search(walker: Any, node: ast.stmt, blocks: list[tuple[ast.AST, list[ast.stm
     finally:
         walker.unsure -= 1
         builder.launch = launch
+
+
+def chosen_by_device(walker: Any, node: ast.stmt) -> bool:
+    """Whether the branches of an `if` or `match` are certainly built, whatever the refused condition is."""
+
+    def is_of_device_name(name: ast.Name) -> bool:
+        with contextlib.suppress(Refusal, Poisoned):
+            return issubclass(type(walker.evaluate(name)), (Value, Buffer, Region))
+        return False
+
+    def gives_number(name: ast.expr) -> bool:
+        function: Any = None
+        with contextlib.suppress(Refusal, Poisoned):
+            function = walker.evaluate(name)
+        return (
+            type(function) is FunctionType
+            and hasattr(function, "call_signature")
+            or any(function is known for known in OF_NUMBERS)
+        )
+
+    return is_of_device(condition(node), is_of_device_name, gives_number)
 
 
 def _search_block(walker: Any, node: ast.stmt, part: ast.AST, block: list[ast.stmt], launch: Any) -> None:

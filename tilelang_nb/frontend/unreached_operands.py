@@ -81,6 +81,40 @@ _PARTS: dict[type[ast.AST], Callable[[Any], list[Operand]]] = {
 }
 
 
+def condition(node: ast.stmt) -> ast.expr:
+    """What chooses between the branches of an `if` or `match`."""
+    return node.subject if isinstance(node, ast.Match) else node.test  # type: ignore[attr-defined]
+
+
+def is_of_device(
+    node: ast.expr, of_device: Callable[[ast.Name], bool], gives_number: Callable[[ast.expr], bool]
+) -> bool:
+    """Whether the value of an expression would certainly be the device's, whatever its refused parts are.
+
+    of_device: whether a name holds a device value.  gives_number: whether a function makes one of such a value.
+    """
+    if isinstance(node, ast.Name):
+        return of_device(node)
+    if isinstance(node, ast.Call):
+        known = isinstance(node.func, (ast.Name, ast.Attribute)) and gives_number(node.func)
+        return known and any(is_of_device(argument, of_device, gives_number) for argument in node.args)
+    if isinstance(node, ast.Compare) and all(isinstance(op, (ast.Is, ast.IsNot)) for op in node.ops):
+        return False
+    parts = _DECIDING.get(type(node))
+    return parts is not None and any(is_of_device(part, of_device, gives_number) for part in parts(node))
+
+
+_DECIDING: dict[type[ast.AST], Callable[[Any], list[ast.expr]]] = {
+    ast.Subscript: lambda node: [node.value, node.slice],
+    ast.UnaryOp: lambda node: [node.operand],
+    ast.BinOp: lambda node: [node.left, node.right],
+    ast.Compare: lambda node: [node.left, *node.comparators],
+    ast.BoolOp: lambda node: node.values[:1],
+    ast.IfExp: lambda node: [node.test],
+    ast.NamedExpr: lambda node: [node.value],
+}
+
+
 def behind(node: ast.AST, failed: Span, text: Text) -> list[ast.expr | Call]:
     """The operands of `node` behind the one that failed; a Call around it comes with its arguments' names."""
     if text.span(node) == failed and not (isinstance(node, ast.Assign) and len(node.targets) > 1):

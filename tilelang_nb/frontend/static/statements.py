@@ -18,7 +18,7 @@ from .. import refusals
 from ..expressions import compile_expression, refused_syntax
 from ..names import bound_names
 from ..places import header_span
-from ..unreached_operands import Search, walruses
+from ..unreached_operands import Search, condition, is_of_device, walruses
 from . import surface
 from .known import DEVICE, UNKNOWN, Device, Known, Number, Path, Tensor
 from .leaving import Left, breaks, may_leave
@@ -36,6 +36,7 @@ LOOP_KINDS = {
 EXPANDED = frozenset(("enumerate", "zip", "reversed", "sorted", "list", "tuple", "map", "filter"))
 LAUNCHES = ("Kernel", "ClusterKernel")
 # Built-ins that a kernel could only mean as a context manager of Python.
+OF_NUMBERS = frozenset(("min", "max", "abs", "round", "int", "float", "bool", "sum"))
 MANAGERS = frozenset(("open", "memoryview"))
 # What a statement may only do where it surely runs.
 UNCERTAIN = frozenset(("TL110", "TL121"))
@@ -137,6 +138,9 @@ class Statements:
         """The blocks of a refused statement that were not reached."""
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             return
+        if isinstance(node, (ast.If, ast.Match)):
+            if not is_of_device(condition(node), self._is_of_device, self._gives_number):
+                return
         parts = [node, *getattr(node, "handlers", ()), *getattr(node, "cases", ())]
         blocks = [(part, getattr(part, name, [])) for part in parts for name in ("body", "orelse", "finalbody")]
         self.unsure += 1
@@ -158,6 +162,19 @@ class Statements:
             self.suite(block)
             del self.loops[loops:]
         self.unsure -= 1
+
+    def _is_of_device(self, node: ast.Name) -> bool:
+        with contextlib.suppress(Refusal, Poisoned):
+            return isinstance(self.values.value(node), (Device, Tensor))
+        return False
+
+    def _gives_number(self, node: ast.expr) -> bool:
+        function: Known = UNKNOWN
+        with contextlib.suppress(Refusal, Poisoned):
+            function = self.values.value(node)
+        operation = function.operation if isinstance(function, Path) else None
+        of_python = isinstance(function, Path) and function.builtin in OF_NUMBERS
+        return of_python or operation is not None and surface.signature(operation) is not None
 
     def enter(self, block: list[ast.stmt]) -> Left:
         """A block of the statement at hand."""
