@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import itertools
 from typing import Any
 
 import numpy as np
@@ -33,13 +33,16 @@ TEXT = """
 
 def loop_of(kernel: Any) -> str:
     """The text of the pipelined loop."""
-    text = thread_text(kernel)
-    return text[re.search(r"for i in range\(", text).start() :]
+    lines = thread_text(kernel).splitlines()
+    first = next(number for number, line in enumerate(lines) if "for i in range(" in line)
+    indent = len(lines[first]) - len(lines[first].lstrip())
+    inside = itertools.takewhile(lambda line: line.startswith(" " * (indent + 1)), lines[first + 1 :])
+    return "\n".join(inside)
 
 
 def is_ahead(kernel: Any) -> bool:
     """The last instruction of a turn that loads operands comes after its barrier."""
-    loop = loop_of(kernel).split("C[")[0]
+    loop = loop_of(kernel)
     return loop.rindex("ldmatrix") > loop.rindex("sync_threads") > loop.index("ldmatrix")
 
 

@@ -31,11 +31,14 @@ from .operands_ahead import load_operands_ahead
 from .plan_pipelines import MOST_STAGES, deepest_pipeline
 from .shared_memory import EXCEEDED, plan_shared_memory
 from .simplify import simplify
+from .slot_counters import count_slots
+from .stage_results import stage_results
 from .start_copies import start_copies
 from .swizzle import swizzle_shared_memory
 
 STAGES = (
     Stage("plan-pipelines", plan_copies, why="copies are moved while they are still operations on whole tiles"),
+    Stage("stage-results", stage_results, why="the plan has said how much shared memory there is"),
     Stage("legalise", legalise, why="later stages see only element-wise loops and a few operations on whole tiles"),
     Stage("infer-layouts", infer_layouts, why="a loop is dealt to the threads that hold its fragments"),
     Stage("lower-tile-operations", lower_tile_operations, why="threads, registers and vectors follow from the layouts"),
@@ -47,11 +50,12 @@ STAGES = (
     Stage("plan-shared-memory", plan_shared_memory, why="barriers depend on which tiles share a place"),
     Stage("insert-barriers", insert_barriers, why="all accesses to shared memory are visible, at their places"),
     Stage("swizzle-shared-memory", swizzle_shared_memory, why="barriers compare places by the indices of the text"),
+    Stage("count-slots", count_slots, why="barriers compare versions of tiles by the turns that they belong to"),
     Stage("widen-indices", widen_indices, why="no later stage makes an index"),
     Stage("simplify", simplify, why="what the stages left behind is folded last; float arithmetic stays as written"),
 )
 # The stages that look for mistakes run all the same after one was found, so that all are told at once.
-LAST_AFTER_ERROR = {stage.name for stage in STAGES[2:]}
+LAST_AFTER_ERROR = {stage.name for stage in STAGES[3:]}
 FIRST = ("tile", "as the front end emits it")
 SPLIT = ("split-launches", "every launch is lowered for itself")
 LAST = ("thread", "what the simulator runs and the device code is printed from")
