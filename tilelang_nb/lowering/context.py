@@ -219,6 +219,8 @@ class Lowered:
 
     failed_in: the stage at which it ended then.
     swizzles: per launch what `T.use_swizzle` asks for, (panel size, order of blocks), or None.
+    guards: per launch, which accesses of which statements got conditions at the edges of buffers: (kind, buffer,
+    place); the kind is "read", "write", "atomic", or "safe read" of a buffer with a safe value.
     """
 
     snapshots: tuple[Snapshot, ...]
@@ -232,3 +234,4 @@ class Lowered:
     maps: tuple[Any, ...] = ()  # layout.maps.FragmentMap and SharedMap
     pipelines: tuple[Any, ...] = ()  # pipeline_steps.PipelineSteps
     failed_in: str = ""
+    guards: tuple[frozenset[tuple[str, str, tuple[int, int, int, int]]], ...] = ()

@@ -4,7 +4,8 @@ Before: thread-level statements; loops that may become vectors are marked `tl.ve
 memory whose index is arithmetic over loop, block and thread variables is provably inside its buffer or stands under
 a condition: loads give 0 or the buffer's safe value, stores and atomics are skipped.  Indices that come from memory
 are the user's own and are left alone, but for where a tile operation begins: what a tile reaches over the edge from
-there is guarded too.  `tl.vector` loops are VECTORIZED where their conditions are the same for all
+there is guarded too.  `launch.facts["guards"]` holds which statements got conditions, for the counters of the simulated
+device.  `tl.vector` loops are VECTORIZED where their conditions are the same for all
 lanes, else UNROLLED; `tl.assume` has been used and is gone; views of global memory are index arithmetic.
 """
 
@@ -42,6 +43,8 @@ from .rewrite import (
 from .vector_loops import hoisted
 from .views import flat_index, root, unflatten, views
 
+GUARDS = "guards"  # among the facts of a launch: (kind of access, buffer, place of the statement)
+
 
 def guard_accesses(function: Any, launch: LaunchContext) -> Any:
     """The stage."""
@@ -59,11 +62,20 @@ class _Guards:
         self.bound: dict[Any, Any] = {}  # bindings that are plain arithmetic
         self.shapes: dict[Any, list[tuple[Any, int | None]]] = {}  # of global buffers; [] for all others
         self.sources = views(function.body)
+        self.span: Any = None  # of the statement at hand
+        self.guards: set[tuple[str, str, tuple[int, int, int, int]]] = launch.facts.setdefault(GUARDS, set())
+
+    def _record(self, kind: str, buffer: Any, span: Any) -> None:
+        """An access gets a condition."""
+        if span is not None:
+            place = (int(span.line), int(span.end_line), int(span.column), int(span.end_column))
+            self.guards.add((kind, str(root(buffer, self.sources).name), place))
 
     # ---- statements ----
 
     def statement(self, node: Any) -> Any:
         kind = type(node)
+        self.span = node.span if node.span is not None else self.span
         if kind is tir.SeqStmt:
             return self._sequence(node)
         if kind is tir.BufferStore:
@@ -101,6 +113,8 @@ class _Guards:
         read = [load for part in (node.value, *before) for load in loads(part)]
         if condition is None and all(self._needed(load.source, load.indices) is None for load in read):
             return node
+        if condition is not None:
+            self._record("write", node.buffer, node.span)
         with ExitStack() if condition is None else self.analyzer.constraint_scope(condition):
             value, indices = self.expression(node.value), [self.expression(index) for index in before]
         if not value.same_as(node.value) or any(a is not b and not a.same_as(b) for a, b in zip(indices, before)):
@@ -186,6 +200,7 @@ class _Guards:
             return load
         dtype = dtype_of(load.source)
         safe = self.launch.safe_values.get(root(load.source, self.sources))
+        self._record("read" if safe is None else "safe read", load.source, self.span)
         if safe is None:
             safe = tir.const(False, "bool") if dtype == "bool" else tir.const(0, dtype)
         elif dtype_of(safe) != dtype:
@@ -201,6 +216,7 @@ class _Guards:
                 needed = self._needed(call.args[0].source, call.args[0].indices)
                 if needed is not None:
                     conditions.append(needed)
+                    self._record("atomic", call.args[0].source, self.span)
 
         tvm_ffi.structural_walk(expr, (tvm.ir.Call, address))
         return _all(conditions)

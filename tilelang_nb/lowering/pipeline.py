@@ -19,7 +19,7 @@ from .barriers import insert_barriers
 from .buffer_maps import buffer_maps
 from .context import LaunchContext, Lowered, Snapshot, Stage, Workspace
 from .decisions import decisions
-from .guards import guard_accesses
+from .guards import GUARDS, guard_accesses
 from .hopper.plan import plan_copies
 from .hopper.tensor_maps import pass_tensor_maps
 from .index_width import widen_indices
@@ -125,6 +125,7 @@ def _lower(program: Any, arch: str, options: dict[str, Any]) -> Lowered:
         decisions=() if failed else tuple(one for _, launch in launches for one in decisions(launch)),
         maps=() if failed else tuple(one for _, launch in launches for one in buffer_maps(launch, len(launches) > 1)),
         failed_in=stage if failed else "",
+        guards=() if failed else tuple(frozenset(launch.facts.get(GUARDS, ())) for _, launch in launches),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -142,7 +142,7 @@ def facts(kernel: Any) -> tuple[Fact, ...]:
         found.append(Fact(f"workspace {space.name}", f"{space.dtype} ({_extents(space.shape)})"))
     found += [Fact(one.subject, one.value, one.reason, line=one.line) for one in getattr(program, "decisions", ())]
     found.append(Fact("compiled in", f"{sum(stage.milliseconds for stage in kernel.stages):.1f} ms"))
-    return (*found, *_resources(kernel), *_executed(kernel))
+    return (*found, *_resources(kernel), *_edges(kernel), *_executed(kernel))
 
 
 REGISTERS_OF_A_THREAD = 255
@@ -196,6 +196,20 @@ def counted(kernel: Any) -> Iterable[Fact]:
         operations.update(dict(getattr(counters, "operations", None) or {}))
     for name, number in operations.most_common():
         yield Fact(name, f"{number:,}", "executed, over all threads", "simulator")
+
+
+def _edges(kernel: Any) -> Iterable[Fact]:
+    """Accesses of the last call beyond the edges of tensors: they are guarded, so nothing else tells of them."""
+    found: Counter[tuple[str, Any, int | None]] = Counter()
+    said: dict[tuple[str, Any, int | None], Any] = {}
+    for counters in kernel.counters or ():
+        for kept in getattr(counters, "kept_out", ()):
+            key = (kept.buffer, kept.access, kept.line)
+            found[key] += kept.count
+            said[key] = kept
+    for key, number in found.items():
+        value = replace(said[key], count=number).said()
+        yield Fact(f"edge of {key[0]}", value, "guarded at the edge of the tensor", "simulator", line=key[2])
 
 
 def _executed(kernel: Any) -> Iterable[Fact]:

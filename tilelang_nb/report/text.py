@@ -37,7 +37,8 @@ def _summary(name: str, kernel: Any) -> Iterator[str]:
         return
     yield f"  {device(kernel.target)}"
     for fact in facts(kernel):
-        yield f"  {fact.name}: {fact.value}"
+        at = f" (line {fact.line})" if fact.line is not None and fact.origin == "simulator" else ""
+        yield f"  {fact.name}: {fact.value}{at}"
     stages = kernel.stages
     width = max((len(stage.name) for stage in stages), default=0)
     for stage, change in zip(stages, changes(stages)):

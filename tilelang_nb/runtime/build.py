@@ -63,4 +63,5 @@ class Build:
     @cached_property
     def simulated(self) -> tuple[Any, ...]:
         """The launches, translated for the simulated device with all checks."""
-        return tuple(Program(launch) for launch in self.lowered.launches)
+        launches = zip(self.lowered.launches, self.lowered.guards)
+        return tuple(Program(launch, guards=guards) for launch, guards in launches)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -18,7 +19,8 @@ from .machine.requests import Counting
 from .machine.shadow import Epochs, Shadow
 from .machine.strand import Strand
 from .machine.tensor_copies import TensorView
-from .report import Counters, Report, Traffic
+from .report import Counters, KeptOut, Report, Traffic
+from .translation.edges import Guard, guarded
 from .translation.inspection import evaluate
 from .translation.translator import Translator
 from .translation.values import NUMPY, is_float
@@ -35,18 +37,21 @@ class Program:
 
     checks: find races, missing initialisation, and count; bounds, assertions and deadlocks are found in any case.
     step_limit: loop turns after which a launch counts as endless.
+    guards: accesses that the lowering put under conditions at the edges of buffers; what they keep out is counted.
     Raises `Unsupported`, with the name of the node, for what the simulated device does not execute.
     """
 
-    def __init__(self, func: Any, *, checks: bool = True, step_limit: int = STEPS):
-        self.func, self.checks, self.step_limit = func, checks, step_limit
+    def __init__(
+        self, func: Any, *, checks: bool = True, step_limit: int = STEPS, guards: frozenset[Guard] = frozenset()
+    ):
+        self.func, self.checks, self.step_limit, self.guards = func, checks, step_limit, guards
         self._variants: dict[bool, tuple[Translator, str, Callable[..., Any]]] = {}
         self.source = self._variant(False)[1]
 
     def _variant(self, aliased: bool) -> tuple[Translator, str, Callable[..., Any]]:
         """The translation for arrays that are apart, or for arrays that overlap."""
         if aliased not in self._variants:
-            translator = Translator(self.func, self.checks, aliased)
+            translator = Translator(self.func, self.checks, aliased, self.guards)
             source = translator.translate()
             namespace = dict(NAMESPACE)
             exec(compile(source, "<simulated kernel>", "exec"), namespace)
@@ -249,7 +254,18 @@ class _Launch:
             space: tuple(Traffic(*key, *counts) for key, counts in sorted(table.items(), key=lambda item: str(item[0])))
             for space, table in tables.items()
         }
-        return Counters({kind: number for kind, number in operations.items() if number}, rows["shared"], rows["global"])
+        operations = {kind: number for kind, number in operations.items() if number}
+        return Counters(operations, rows["shared"], rows["global"], self._kept_out())
+
+    def _kept_out(self) -> tuple[KeptOut, ...]:
+        """Accesses beyond the edges of buffers, by line."""
+        found: Counter[tuple[int | None, str, str]] = Counter()
+        for number, count in self.counting.kept_out.items():
+            site = self.translator.sites[number]
+            kind = guarded(site.kind, site.buffer, site.span, self.program.guards)
+            if kind:
+                found[site.span[0] if site.span else None, site.buffer, kind] += count
+        return tuple(KeptOut(*key, count) for key, count in sorted(found.items(), key=lambda item: str(item[0])))
 
 
 def _scalar(dtype: str, value: Any) -> Any:

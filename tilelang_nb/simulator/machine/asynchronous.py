@@ -51,6 +51,8 @@ class AsynchronousCopies:
         if count is not None:
             some = np.broadcast_to(np.asarray(count) > 0, (self.B, self.T))
             reading = some if mask is None else mask & some
+            if self.machine.checks:
+                self.kept_out(some, max(size // array.data.itemsize, 1), mask, sites[1])
         step = array.data.itemsize
         index = source[1] if source[0] is None else source[0] + source[1]
         index, ok = self._safe(index, source[2], reading, sites[1])

@@ -22,12 +22,14 @@ class Counting:
 
     sites: site -> [requests, used, ideal]: for shared memory wavefronts and the least possible, for global memory
     sectors and the least possible.
+    kept_out: site -> accesses that a guard at the edge of a buffer kept from happening.
     """
 
     def __init__(self) -> None:
         self.operations: Counter[str] = Counter()
         self.tallies: Counter[int] = Counter()
         self.sites: dict[int, list[int]] = {}
+        self.kept_out: Counter[int] = Counter()
         self._patterns: dict[tuple[Any, ...], tuple[Any, tuple[int, int, int, int]]] = {}
 
     def count(self, name: str, number: int) -> None:

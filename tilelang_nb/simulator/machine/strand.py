@@ -12,6 +12,7 @@ import numpy as np
 
 from .asynchronous import AsynchronousCopies
 from .barriers import Barriers
+from .edges import Edges
 from .matrices import MatrixInstructions
 from .memory import MemoryAccess
 from .messages import Messages
@@ -26,7 +27,7 @@ Mask = Any
 
 class Strand(
     Registers, MemoryAccess, Warps, MatrixInstructions, AsynchronousCopies, TensorCopies, WarpGroups, Barriers,
-    Messages, UndefinedArithmetic,
+    Messages, UndefinedArithmetic, Edges,
 ):  # fmt: skip
     """block_ids: linear numbers of the blocks.  threads: linear numbers inside a block, ascending and contiguous."""
 

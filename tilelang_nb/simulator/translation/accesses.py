@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from .edges import Edges
 from .expressions import Expressions
 from .inspection import call_name, constant
 from .values import BYTES, NUMPY, V_AXIS, AccessDetail, Storage, Unsupported, Value, integer_range
@@ -28,7 +29,7 @@ class VectorAxis:
     wide: bool
 
 
-class Accesses(Expressions):
+class Accesses(Expressions, Edges):
     """Everything that touches a buffer."""
 
     buffers: dict[Any, Storage]

@@ -319,6 +319,8 @@ class Expressions(Writer):
     def under(self, join: str, condition: Value, node: Any) -> Value:
         """`node` evaluated only by the lanes with or without the condition."""
         outer, self.mask = self.mask, self.lanes(join, condition)
+        if join == "with":
+            self.count_kept_load(node, condition, outer)
         value = self.expression(node)
         self.mask = outer
         return value

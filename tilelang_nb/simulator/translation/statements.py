@@ -338,6 +338,7 @@ class Statements(Calls):
         condition, outer = self.truth(node.condition), self.mask
         cases = ((node.then_case, "both"), (node.else_case, "without"))
         if condition.axes == 0:
+            self.count_kept_store(node, condition, self.mask)
             text = condition.text if condition.atom or node.else_case is None else self.assign("c", condition.text)
             # Both suites are written before either is placed: what the second one hoists must not come between them.
             suites = []
@@ -357,6 +358,7 @@ class Statements(Calls):
             if case is None:
                 continue
             self.mask = self.assign("m", f"S.{join}({outer}, {name})")
+            self.count_kept_store(node, condition, outer)
             self.open()
             self.statement(case)
             self.close(f"if {self.mask} is not False:")

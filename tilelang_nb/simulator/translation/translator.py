@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...lowering.hopper.tensor_maps import tensor_maps_of
+from .edges import Guard
 from .hopper_calls import accumulators
 from .inspection import BLOCKING, accessed_buffers, contains_call, variables
 from .statements import Statements
@@ -19,11 +20,12 @@ class Translator(Statements):
 
     checks: emit what finds missing initialisation and counts operations.
     aliased: arrays that are passed as different parameters may overlap.
+    guards: accesses that the lowering put under conditions.
     """
 
-    def __init__(self, func: Any, checks: bool, aliased: bool = False):
+    def __init__(self, func: Any, checks: bool, aliased: bool = False, guards: frozenset[Guard] = frozenset()):
         super().__init__(checks)
-        self.func, self.aliased = func, aliased
+        self.func, self.aliased, self.guards = func, aliased, guards
         self.accumulators = accumulators(func)
         self.mapped: tuple[set[Any], set[Any]] = set(), set()  # tensor maps that are read and written through
         self.shown: dict[str, str] = {}  # tensor map by its Python name -> name of the array that it shows
