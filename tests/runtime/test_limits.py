@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from IPython.core.error import UsageError
 from tilelang.test_standalone import load
@@ -76,6 +78,62 @@ def test_the_environment_sets_limits_of_cells_and_modules(monkeypatch: pytest.Mo
     assert "`items:29` in `TILELANG_NB_LIMITS`" in compiled(LOOP.format(30)).to_text()
 
 
+EAGER = """import tilelang_nb.tilelang as tilelang
+import tilelang_nb.language as T
+
+@tilelang.jit
+def eager(X):
+    X: T.Tensor[[8], T.int32]
+    with T.Kernel(1, threads=1):
+"""
+FACTORY = """import tilelang_nb.tilelang as tilelang
+import tilelang_nb.language as T
+
+@tilelang.jit
+def factory():
+    @T.prim_func
+    def inner(X: T.Tensor((8,), "int32")):
+        with T.Kernel(1, threads=1):
+"""
+
+
+@pytest.mark.parametrize("entry", ["eager call", "eager compile", "factory"])
+def test_the_environment_sets_limits_of_what_modules_build_when_they_are_called(
+    entry: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    loop = LOOP.format(30).replace("out", "X")
+    text = FACTORY + textwrap.indent(loop, "    ") + "    return inner\n" if entry == "factory" else EAGER + loop
+
+    def used() -> None:
+        module = load(tmp_path, text)
+        if entry == "factory":
+            module.factory()(np.zeros(8, np.int32))
+        elif entry == "eager call":
+            module.eager(np.zeros(8, np.int32))
+        else:
+            module.eager.compile()
+
+    used()
+    monkeypatch.setenv(VARIABLE, "items=29")
+    with pytest.raises(tilelang_nb.CompileError, match="TL112"):
+        used()
+    monkeypatch.setenv(VARIABLE, "items=30")
+    used()
+    if entry != "factory":
+        monkeypatch.setenv(VARIABLE, "items:30")
+        with pytest.raises(tilelang_nb.CompileError, match="is no setting of a limit"):
+            used()
+
+
+def test_the_environment_sets_limits_of_eager_kernels_of_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+    cell = EAGER.replace("tilelang_nb.tilelang", "tilelang") + LOOP.format(30).replace("out", "X")
+    cell += "import numpy as np\neager(np.zeros(8, np.int32))\n"
+    assert tilelang_nb.compile_cell(cell).ok
+    monkeypatch.setenv(VARIABLE, "items=29")
+    assert [found.code for found in tilelang_nb.compile_cell(cell).diagnostics] == ["TL112"]
+    assert tilelang_nb.compile_cell(cell, limits={"items": 30}).ok
+
+
 def test_the_magic_line_sets_limits() -> None:
     assert parse("--limits items=29,bits=5").limits == {"items": 29, "bits": 5}
     assert parse("").limits == {}
@@ -92,6 +150,17 @@ def test_the_command_line_sets_limits(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "TL112" in capsys.readouterr().out
     assert main(["check", "--build", "--limits", "itms=29", str(path)]) == 2
     assert "did you mean" in capsys.readouterr().err
+
+
+def test_the_environment_holds_for_the_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "kernels.py"
+    path.write_text("import tilelang.language as T\n" + KERNEL + LOOP.format(30))
+    monkeypatch.setenv(VARIABLE, "items=29")
+    assert main(["run", str(path)]) == 1
+    assert "TL112" in "".join(capsys.readouterr())
+    assert main(["run", "--limits", "items=30", str(path)]) == 0
 
 
 def test_every_setting_is_a_limit() -> None:

@@ -61,6 +61,7 @@ class EagerDefinition:
     kinds: Mapping[str, Any]
     run_time: frozenset[str]
     constants: frozenset[str]
+    of_module: Limits
 
     @property
     def text(self) -> Text:
@@ -68,7 +69,7 @@ class EagerDefinition:
 
     @property
     def limits(self) -> Limits:
-        return self.session.limits if self.session is not None else Limits()
+        return self.session.limits if self.session is not None else self.of_module
 
     @property
     def outer(self) -> Outer:
@@ -127,8 +128,11 @@ class Call:
     arrays: Mapping[str, tuple[int, str]] = field(default_factory=dict)
 
 
-def describe(function: Callable[..., Any]) -> EagerDefinition:
-    """The eager kernel that a function is; TL001 where its text cannot be had."""
+def describe(function: Callable[..., Any], limits: Limits) -> EagerDefinition:
+    """The eager kernel that a function is; TL001 where its text cannot be had.
+
+    limits: of one that no cell defines.
+    """
     definition, session = definition_of(function), session_of(function)
     kinds = {}
     for name, kind in getattr(function, "__annotations__", {}).items():
@@ -137,7 +141,7 @@ def describe(function: Callable[..., Any]) -> EagerDefinition:
             kinds[name] = kind
     in_body = annotated_parameters(definition.node)
     return EagerDefinition(
-        function, definition, session, kinds, in_body | kinds.keys(), constant_names(definition.node)
+        function, definition, session, kinds, in_body | kinds.keys(), constant_names(definition.node), limits
     )
 
 

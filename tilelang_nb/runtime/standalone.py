@@ -9,7 +9,7 @@ import os
 from functools import partial
 from typing import Any
 
-from ..frontend.limits import VARIABLE, limits_of
+from ..frontend.limits import VARIABLE, Limits, limits_of
 from ..frontend.session import standalone
 from ..source.diagnostic import Diagnostic, Refusal
 from ..source.providers import register
@@ -34,12 +34,16 @@ def text_of(function: Any) -> Text | None:
     return Text("".join(lines), name) if lines else None
 
 
+def module_limits() -> Limits:
+    """What a build may take that no cell asks for: the settings of the environment.  Refusal TL004: they are none."""
+    return limits_of(None, os.environ.get(VARIABLE, ""))
+
+
 def prim_func(function: Any, **options: Any) -> Any:
     """The kernel of a function of a module.  CompileError: it was refused."""
 
     def build() -> Any:
-        limits = limits_of(None, os.environ.get(VARIABLE, ""))
-        return standalone(partial(make_kernel, text=text_of(function)), limits)[0](function, **options)
+        return standalone(partial(make_kernel, text=text_of(function)), module_limits())[0](function, **options)
 
     return _or_compile_error(function, build)
 

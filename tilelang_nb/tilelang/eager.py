@@ -28,7 +28,7 @@ from ..runtime.host_arrays import NoHostArray, host_array, host_dtype
 from ..runtime.kernel import Kernel
 from ..runtime.misfits import Collection, Misfits, mismatch
 from ..runtime.refused_launch import Callee, refused_launch
-from ..runtime.standalone import make_kernel, text_of
+from ..runtime.standalone import make_kernel, module_limits, text_of
 from ..source import catalogue as say
 from ..source.diagnostic import Diagnostic, Refusal
 from ..source.text import Span
@@ -90,7 +90,7 @@ class EagerFunction(JitFunction):
         self._outlines: dict[Any, eager.Outline] = {}
         self._kernels_made: list[Kernel] = []
         try:
-            self.eager = eager.describe(func)
+            self.eager = eager.describe(func, module_limits())
         except Refusal as refusal:
             place = refusal.place if isinstance(refusal.place, Span) else None
             raise CompileError((refusal.message.at(place, refusal.notes),), text_of(func)) from None
