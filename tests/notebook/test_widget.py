@@ -174,6 +174,15 @@ def test_what_a_call_of_the_magic_line_found_is_in_the_widget(kernel: Any) -> No
     assert f"tnb-{data['ident']}" in static["text/html"] and f"tnb-{data['ident']}" in findings["text/html"]
 
 
+def test_the_result_of_the_cell_is_in_the_trace(kernel: Any) -> None:
+    reply = kernel.run(cell() + "np.arange(3)")
+    assert reply.value == "array([0, 1, 2])" and shown(reply)["run"]["result"] == reply.value
+    assert shown(kernel.run(cell(options=" --call 6*7")))["run"]["result"] == "42"
+    kernel.run("class Quiet:\n    def __repr__(self):\n        raise ValueError")
+    assert shown(kernel.run(cell() + "y = Quiet()\nlist(range(10**5))"))["run"]["result"].startswith("[0, 1,")
+    assert shown(kernel.run(cell() + "z = y"))["run"].get("result") is None
+
+
 def test_a_call_that_fails_shows_the_stages_before_its_error(kernel: Any) -> None:
     reply = kernel.run(cell(options=" --call double(1, 2)"))
     assert reply.error.startswith("error[TL301]")

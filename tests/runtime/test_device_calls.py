@@ -288,6 +288,25 @@ def test_arrays_of_two_devices_are_refused(programs: dict[str, Any]) -> None:
     assert caught.value.diagnostic.code == "TL301"
 
 
+def test_launches_are_counted_on_every_way(programs: dict[str, Any]) -> None:
+    from tilelang_nb.notebook import findings
+
+    k = on(programs["scaled"], StandInDevices())
+    findings.begin()
+    a, b = DeviceMemory(np.zeros(64, np.float32)), DeviceMemory(np.zeros(64, np.float32))
+    for number in range(4):
+        k(a, b, 1.0 + number)
+    k(np.zeros(64, np.float32), np.zeros(64, np.float32), 1.0)
+    k(a, b, 1.0, stream=5)
+    assert findings.counts() == {"scaled": 6}
+    findings.begin()
+    assert findings.counts() == {}
+    with pytest.raises(tilelang_nb.LaunchError):
+        k(a, 3, 1.0)
+    k(a, b, 1.0)
+    assert findings.counts() == {"scaled": 1}
+
+
 def test_the_launch_is_made_on_the_device_of_the_arrays(programs: dict[str, Any]) -> None:
     devices = StandInDevices(count=2)
     a, b = DeviceMemory(np.zeros(64, np.float32)), DeviceMemory(np.zeros(64, np.float32))

@@ -32,7 +32,14 @@ def begin() -> None:
     kernel = runtime()
     if kernel is not None:
         kernel.launches.clear()
+        for calls in device_calls():
+            calls.launches = 0
         silence_warning()
+
+
+def device_calls() -> list[Any]:
+    """The calls of every kernel that was launched on a GPU."""
+    return list(getattr(sys.modules.get("tilelang_nb.runtime.device_calls"), "EVERY", ()))
 
 
 def silence_warning() -> None:
@@ -52,7 +59,13 @@ def end() -> None:
 def counts() -> dict[str, int]:
     """How often each kernel was launched since the cell began."""
     kernel = runtime()
-    return dict(Counter(launch.kernel.name for launch in kernel.launches)) if kernel is not None else {}
+    if kernel is None:
+        return {}
+    found = Counter(launch.kernel.name for launch in kernel.launches)
+    for calls in device_calls():
+        if calls.launches:
+            found[calls.kernel.name] += calls.launches
+    return dict(found)
 
 
 def show(reported: Diagnostic | None = None, marks: Mapping[int, str] | None = None) -> None:

@@ -100,6 +100,7 @@ class TilelangMagics(Magics):
                 limits=asked.limits,
             )
             elapsed = (time.perf_counter() - begin) * 1e3
+            result = None
             failure = None if compilation.ok else self.failure(compilation, cell)
             try:  # the report of a launch by `--call` holds what it found, and that of a timed one its times
                 if failure is not None:
@@ -108,7 +109,7 @@ class TilelangMagics(Magics):
                 benchmarks = tuple(launches.timed()) if launches is not None else ()
                 return result
             finally:
-                self.show(compilation, asked, failure, elapsed, benchmarks)
+                self.show(compilation, asked, failure, elapsed, benchmarks, result)
 
     def show(
         self,
@@ -117,6 +118,7 @@ class TilelangMagics(Magics):
         failure: BaseException | None,
         elapsed: float,
         benchmarks: tuple[Any, ...] = (),
+        result: Any = None,
     ) -> None:
         """The report of the cell, the findings of its launches and the times of those that were timed.
 
@@ -127,14 +129,16 @@ class TilelangMagics(Magics):
         refused = isinstance(failure, CompileError)
         reported = getattr(compilation.exception, "diagnostic", None)
         if not asked.quiet and asked.widget and (compilation.kernels or refused) and self.has_widgets():
-            from ..report.cell_run import CellRun
+            from ..report.cell_run import CellRun, result_text
             from ..runtime.internal import internal_error
 
             ident = new_ident()
             number = self.shell.displayhook.prompt_count
             launched = tuple(findings.counts().items())
             told = isinstance(failure, CellRefused)
-            run = CellRun(ident, number, self.raw_cell, asked.call, elapsed, launched, benchmarks, told)
+            run = CellRun(
+                ident, number, self.raw_cell, asked.call, elapsed, launched, benchmarks, told, result_text(result)
+            )
             try:
                 self.outputs.show(compilation, run, asked.stages, diagnostics=failure is None)
                 if isinstance(failure, CellRefused):

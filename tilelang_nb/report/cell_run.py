@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,8 +16,8 @@ class CellRun:
     ident: a name for its output, "" where there is none.  execution: the number of In[n].  cell: the cell as typed,
     with the magic line, "" if unknown.  call: the expression of `--call`.  elapsed: milliseconds from the text to the
     report.  launches: (kernel, how often) of the launches that the cell made.  benchmarks: the kernels that were timed,
-    as `Kernel.bench` gives them.  told: its error says nothing that the report does not.  previous: `remembered` of
-    its last run.
+    as `Kernel.bench` gives them.  told: its error says nothing that the report does not.  result: `result_text` of
+    the value of its last expression or of `call`.  previous: `remembered` of its last run.
     """
 
     ident: str = ""
@@ -27,6 +28,7 @@ class CellRun:
     launches: tuple[tuple[str, int], ...] = ()
     benchmarks: tuple[Any, ...] = ()
     told: bool = False
+    result: str | None = None
     previous: dict[str, Any] | None = field(default=None, repr=False)
 
     def whole(self, text: Text) -> Text | None:
@@ -62,6 +64,20 @@ class CellRun:
 
 
 UNKNOWN_RUN = CellRun()
+
+_SHORT = reprlib.Repr()
+_SHORT.maxlevel, _SHORT.maxother, _SHORT.maxstring = 4, 2000, 200
+_SHORT.maxlist = _SHORT.maxtuple = _SHORT.maxdict = _SHORT.maxset = 30
+
+
+def result_text(value: Any) -> str | None:
+    """The value of a cell as text, long ones shortened; None for None, and where its class cannot say."""
+    if value is None:
+        return None
+    try:
+        return _SHORT.repr(value)
+    except Exception:
+        return None
 
 
 def remembered(data: dict[str, Any]) -> dict[str, Any]:

@@ -11,8 +11,8 @@ version, ignores keys that it does not know, and takes an absent key for null.
     stage       see `stage_json`
     unroll      see `expansion_json`
     diagnostic  and page: see `diagnostic_json`
-    run         {call, launches[{kernel, count}], findings, told}: what the cell launched; told: it failed, with an
-                error that says nothing beside `diagnostics`
+    run         {call, result, launches[{kernel, count}], findings, told}: what the cell gave and launched; told: it
+                failed, with an error that says nothing beside `diagnostics`
     previous    {execution, cell, kernels{name: {stages{name: text}, facts{name: value}}}}: the run of this cell before
                 this one; a text that is null is that of this run
 """
@@ -25,7 +25,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..source.collector import collector_paused
-from .cell_run import UNKNOWN_RUN, CellRun
+from .cell_run import UNKNOWN_RUN, CellRun, result_text
 from .diagnostic_json import diagnostic, pages, patched, string
 from .kernel_json import kernel
 from .stage_json import pipeline
@@ -48,6 +48,7 @@ def to_data(subject: Any, run: CellRun = UNKNOWN_RUN, show: Sequence[str] = ()) 
     shown = list(named.items()) if named is not None else [(subject.name, subject)]
     text = subject.text
     whole = run.whole(text)
+    result = run.result if run.result is not None else result_text(getattr(subject, "result", None))
     kernels = [kernel(one, name, subject, show, run) for name, one in shown]
     said = [*subject.diagnostics, *(found for _, one in shown for found in one.findings)]
     data: dict[str, Any] = {
@@ -70,6 +71,7 @@ def to_data(subject: Any, run: CellRun = UNKNOWN_RUN, show: Sequence[str] = ()) 
         "kernels": kernels,
         "run": {
             "call": run.call,
+            **({} if result is None else {"result": string(result)}),
             "launches": [{"kernel": name, "count": count} for name, count in run.launches],
             "findings": sum(len(one.findings) for _, one in shown),
             "told": run.told,

@@ -13,6 +13,7 @@ import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from weakref import WeakSet
 
 from ..device import DeviceError
 from ..device.counting import count
@@ -35,6 +36,10 @@ from .target import ON_SIM
 KEPT = 512  # plans of a kernel: sizes that come once each must not fill the memory
 IN_GRAPHS: dict[int, Any] = {}  # what graphs that were recorded may launch, and the memory for it
 WAYS = 32  # short ways, the one used last first
+
+
+# The calls of every kernel that was launched on a device.
+EVERY: WeakSet[DeviceCalls] = WeakSet()
 
 
 @dataclass
@@ -73,7 +78,8 @@ class DeviceCalls:
     """The calls of one kernel on the devices of this machine.
 
     kernel: its name, text, place, target, outputs.  build: its code.  devices: those of the machine unless given.
-    first: the short way of the latest call, to be tried before `short`.
+    first: the short way of the latest call, to be tried before `short`.  launches: calls so far; a notebook begins anew
+    with each cell.
     Refusal TL302: there are none.
     """
 
@@ -90,6 +96,8 @@ class DeviceCalls:
         self._plans: dict[Any, tuple[Plan, Workspaces]] = {}
         self._ways: list[Call] = []
         self.first: Call = _no_way
+        self.launches = 0
+        EVERY.add(self)
         self._numbers_decide: bool | None = None
 
     # -- the short way
@@ -146,6 +154,7 @@ class DeviceCalls:
             stream = _handle(stream)
             done = self.short(args, stream) if not kwargs else None
             if done is not None:
+                self.launches += 1
                 return done
         on = None
         try:
@@ -157,6 +166,7 @@ class DeviceCalls:
             raise (self.faults() if on is None else on.faults).error(error, self.kernel) from None
         except DeviceError as error:
             raise LaunchError(error.diagnostic, self.kernel.text) from None
+        self.launches += 1
         if stream is None and not kwargs and not prepared.capturing:
             self._shorten(args, prepared)
         return result, shown

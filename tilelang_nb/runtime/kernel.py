@@ -154,10 +154,9 @@ class Kernel:
         calls = self._calls
         if calls is not None and not kwargs:
             done = calls.first(args, None) or calls.short(args)
-            if done is LAUNCHED:
-                return None
             if done is not None:
-                return self._shown(*done)
+                calls.launches += 1
+                return None if done is LAUNCHED else self._shown(*done)
         build = self._ready()
         self._outcome = Outcome()
         stream = None
