@@ -200,6 +200,33 @@ def test_containers_that_a_refused_statement_would_have_changed_are_checked_for_
     assert sorted(run_cell(text).errors) == sorted(wanted)
 
 
+ATTRIBUTES = """
+box.v = 1  #: TL127
+out[0] = box.v
+out[1] = nope + box.v + nope2  #: TL002 TL002
+box.w += 1  #: TL127
+assert box.w == 4
+same = box
+del same.x  #: TL127
+out[2] = box.x + out[8]  #: TL202
+box.inner.y: T.int32 = 2  #: TL127
+out[3] = box.inner.y
+out[4] = box.inner.z  #: TL144
+for box.u in [1]:  #: TL127
+    out[5] = box.u
+other.v += 1  #: TL127
+out[6] = box.t
+"""
+BOXES = "class Box: pass\nbox, other = Box(), Box()\nbox.inner, box.w, box.x, box.t, other.v = Box(), 3, 1, 2, 1\n"
+
+
+def test_attributes_that_a_refused_statement_would_have_changed_give_no_second_message() -> None:
+    text = kernel(ATTRIBUTES, before=BOXES)
+    lines = enumerate(text.splitlines(), 1)
+    wanted = [(code, number) for number, line in lines for code in line.partition("#: ")[2].split()]
+    assert sorted(run_cell(text).errors) == sorted(wanted)
+
+
 @pytest.mark.parametrize(
     ("name", "near"), [("a_sharde", "a_shared"), ("lenn", "len"), ("nn", "n"), ("ouut", "out"), ("WIDHT", "WIDTH")]
 )

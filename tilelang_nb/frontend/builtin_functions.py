@@ -16,7 +16,7 @@ from tvm import tirx as tir
 from ..language.loops import DeviceLoop
 from ..language.operands import described
 from ..language.promotion import integer_of, is_integer, join_operands
-from ..language.protocols import KEY
+from ..language.protocols import HASH, KEY
 from ..language.values import Buffer, Region, Value, derived, is_device, truth, written
 from ..source import catalogue as say
 from ..source.diagnostic import Refusal
@@ -124,7 +124,7 @@ def _consuming(function: Any, items_of: Callable[[Any], Any]) -> Callable[..., A
         try:
             return function(items_of(first), *args[1:], **kwargs)
         except Refusal as refusal:
-            if refusal.code == "TL116":  # an item was hashed, not looked up
+            if refusal.message == HASH:
                 refusal.message = KEY
             raise
 
@@ -168,6 +168,8 @@ def table(intrinsics: Any) -> dict[int, Callable[..., Any]]:
                 items = argument if isinstance(argument, (list, tuple)) else ()
                 item = next((f"[{index}]" for index, part in enumerate(items) if part is value), "")
                 raise Refusal(say.PrintOfDeviceValue(described(value), name, str(at), item))
+        for value in device_values(*kwargs.values())[:1]:
+            raise Refusal(say.PrintOfDeviceValue(described(value), written(value)))
         builtins.print(*args, **kwargs)
 
     def next_(iterator: Any, *default: Any) -> Any:

@@ -84,6 +84,7 @@ def walk_statement(walker: Any, node: ast.stmt) -> None:
     except BaseException as error:
         recover(walker, depth, scope, turn)
         walker.report(walker.python_exception(error), node)
+    walker.lose_attributes(node)
     reached = _branch_at_hand(walker, node)
     search(walker, reached, suites(reached))
     walker.poison(node)

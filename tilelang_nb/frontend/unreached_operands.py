@@ -162,10 +162,10 @@ class Call:
         self.node = node
 
 
-def first_poisoned(node: ast.AST, is_poisoned: Callable[[str], bool]) -> ast.Name | None:
-    """The name at which the evaluation of a statement stopped in silence."""
-    if isinstance(node, ast.Name):
-        return node if isinstance(node.ctx, ast.Load) and is_poisoned(node.id) else None
+def first_poisoned(node: ast.AST, is_poisoned: Callable[[Any], bool]) -> ast.expr | None:
+    """The name or attribute at which the evaluation of a statement stopped in silence."""
+    if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load) and is_poisoned(node):
+        return node
     found = (first_poisoned(operand, is_poisoned) for operand, _ in operands(node))
     return next((name for name in found if name is not None), None)
 
@@ -174,7 +174,8 @@ class Search:
     """The further mistakes of a refused statement.
 
     evaluate: evaluates an expression or target, raising Refusal or Poisoned.  call_mistake: what the text of a call
-    shows to be wrong for its function.  is_poisoned: whether a name is one that an earlier mistake left unbound.
+    shows to be wrong for its function.  is_poisoned: whether a name, or an attribute, is one that an
+    earlier mistake left unbound.
     """
 
     def __init__(
@@ -182,7 +183,7 @@ class Search:
         text: Text,
         evaluate: Callable[[ast.expr], Any],
         call_mistake: Callable[[ast.Call], Message | None],
-        is_poisoned: Callable[[str], bool],
+        is_poisoned: Callable[[Any], bool],
     ):
         self.text, self.evaluate, self.call_mistake, self.is_poisoned = text, evaluate, call_mistake, is_poisoned
         self._said: set[str] = set()
@@ -221,5 +222,6 @@ class Search:
             place = first_poisoned(node, self.is_poisoned)
         if place is None:
             return []
-        around = beside if isinstance(mistake, Refusal) and mistake.unevaluated else behind
+        unevaluated = mistake.unevaluated if isinstance(mistake, Refusal) else isinstance(place, ast.Attribute)
+        around = beside if unevaluated else behind
         return around(node, self.text.span(place) if isinstance(place, ast.AST) else place, self.text)

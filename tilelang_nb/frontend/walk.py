@@ -47,7 +47,7 @@ from .restarts import Shared
 from .scopes import Scope, ScopeKind
 from .static.surface import call_mistake
 from .syntax import walk_statement
-from .unreached import UNCERTAIN
+from .unreached import UNCERTAIN, header
 from .unreached_operands import Search, walruses
 from .unroll import Node, Record, named
 
@@ -80,6 +80,7 @@ class Walker(Bindings):
         self.binders: dict[ast.AST, ast.AST] = {}  # node that binds a name -> its statement
         self.first_binders: dict[ast.AST, ast.AST] = {}  # statement -> node that TL133 was said at
         self.doubtful = {}
+        self.lost_attributes: list[tuple[Any, str]] = []  # that a refused statement would have stored or deleted
         self.said_only: frozenset[str] = frozenset()  # where not empty, the codes that may be said
         self.host_conditions: list[Any] = []
         self.may_return = False  # eager kernels return tensors
@@ -98,6 +99,8 @@ class Walker(Bindings):
         code = codes.get(node)
         if code is None:
             code = codes[node] = compile_expression(node)
+        if self.lost_attributes and any(map(self.is_lost, ast.walk(node))):
+            raise Poisoned
         try:
             value = eval(code, self.frame.names)
             if self.builder.lost:
@@ -222,10 +225,50 @@ class Walker(Bindings):
         signature = getattr(function.__init__ if isinstance(function, type) else function, "call_signature", None)
         return call_mistake(signature, node) if isinstance(signature, CallSignature) else None
 
-    def is_poisoned(self, name: str) -> bool:
-        """Whether an earlier mistake left a name without a value."""
+    def is_poisoned(self, node: ast.Name | ast.Attribute) -> bool:
+        """Whether an earlier mistake left a name, or an attribute of an object, without a value."""
+        if isinstance(node, ast.Attribute):
+            return self.is_lost(node)
+        name = node.id
         skipped = name not in self.frame.local_names and name in self.frame.outer.skipped
         return skipped or self.frame.states.get(name) is POISON
+
+    def lose_attributes(self, node: ast.stmt) -> None:
+        """Attributes that a refused statement would have stored or deleted give no second message."""
+        for part in header(node):
+            for target in ast.walk(part):
+                if isinstance(target, ast.Attribute) and not isinstance(target.ctx, ast.Load):
+                    owner = self.named_object(target.value)
+                    if owner is not MISSING:
+                        self.lost_attributes.append((owner, target.attr))
+
+    def is_lost(self, node: ast.AST) -> bool:
+        """Whether an expression reads an attribute that a refused statement would have stored or deleted."""
+        if not isinstance(node, ast.Attribute) or all(name != node.attr for _, name in self.lost_attributes):
+            return False
+        owner = self.named_object(node.value)
+        return any(owner is known and name == node.attr for known, name in self.lost_attributes)
+
+    def named_object(self, node: ast.expr) -> Any:
+        """What a name, or an attribute of one, stands for; MISSING for other expressions and what has no value."""
+        path = []
+        while isinstance(node, ast.Attribute):
+            path.append(node.attr)
+            node = node.value
+        binding = self.frame.binding(node.id) if isinstance(node, ast.Name) else None
+        try:
+            if isinstance(binding, Plain):
+                value = binding.value
+            else:
+                own = not isinstance(node, ast.Name) or binding is not None or node.id in self.frame.local_names
+                value = MISSING if own else self.frame.outer.look_up(node.id)  # type: ignore[attr-defined]
+            while path and value is not MISSING:
+                value = getattr(value, path.pop())
+            return value
+        except KeyboardInterrupt:
+            raise
+        except BaseException:  # whatever the user's object does
+            return MISSING
 
     def warn(self, message: Message) -> None:
         """A warning at the statement at hand."""

@@ -43,6 +43,12 @@ KEY = say.ValueNeededWhileBuilding(
     what="the key of a dict or the item of a set is a device value", remedy="use a list or a tuple"
 )
 
+HASH = say.ValueNeededWhileBuilding(
+    what="the hash of a device value",
+    remedy="leave the cache around the function out, or give it what is known while building",
+)
+_LOOK_UPS = ("get", "pop", "setdefault", "__getitem__", "__contains__")
+
 
 def text_refused() -> Message:
     """TL128 for a text that would have to hold the value of a device value."""
@@ -141,8 +147,14 @@ class KnownAtLaunch(ScalarOfArrays):
         raise Refusal(say.ValueNeededWhileBuilding(what=what, remedy=remedy))
 
     def __hash__(self) -> int:
-        if _instruction(sys._getframe(1)).startswith(("BUILD_", "MAP_ADD", "SET_ADD")):
+        frame = sys._getframe(1)
+        instruction = _instruction(frame)
+        if instruction.startswith(("BUILD_", "MAP_ADD", "SET_ADD")):
             raise Refusal(KEY)
+        if instruction.startswith(("CALL", "PRECALL")):
+            called = _called(frame)
+            if getattr(called, "__name__", "") not in _LOOK_UPS:
+                raise Refusal(KEY if isinstance(getattr(called, "__self__", None), (set, dict)) else HASH)
         raise Refusal(say.RuntimeIndexIntoPythonObject(what="a dict or set"))
 
     def __array__(self, *_: Any, **__: Any) -> Any:
@@ -173,7 +185,8 @@ class IndexedOnly(WholeArray):
         return self is not other
 
 
-for _name in (*_ARITHMETIC, *(f"r{_name}" for _name in _ARITHMETIC), "neg", "pos", "abs", "lt", "le", "gt", "ge"):
+_OF_ONE = ("neg", "pos", "abs", "invert", "round", "floor", "ceil", "trunc", "divmod", "rdivmod")
+for _name in (*_ARITHMETIC, *(f"r{_name}" for _name in _ARITHMETIC), *_OF_ONE, "lt", "le", "gt", "ge"):
     setattr(IndexedOnly, f"__{_name}__", refuse(lambda self: self.lacks_indices()))
 
 
@@ -192,6 +205,11 @@ def _compares_in_kernel(frame: FrameType, other: Any) -> bool:
 def _instruction(frame: FrameType) -> str:
     """The name of the instruction that the frame executes: it tells what the value is asked for."""
     return dis.opname[frame.f_code.co_code[frame.f_lasti]]
+
+
+def _called(frame: FrameType) -> Any:
+    """What a kernel's text calls just now, through the front end; None in code of the user."""
+    return frame.f_locals.get("function") if frame.f_code.co_filename.startswith(_FRONT_END) else None
 
 
 def _subscripts(frame: FrameType) -> bool:

@@ -116,11 +116,14 @@ class Statements:
 
     def _operands(self, node: ast.stmt, mistake: Refusal | Poisoned) -> None:
         """What the refused statement did not evaluate."""
-        search = Search(self.text, self._value_or_place, self._call_mistake, self.values.poisoned.__contains__)
+        search = Search(self.text, self._value_or_place, self._call_mistake, self._is_poisoned)
         with contextlib.suppress(RecursionError):
             self.values.poisoned.update(bound_names(*walruses(node)))
             for refusal in search.mistakes(node, mistake):
                 self.report(refusal, node)
+
+    def _is_poisoned(self, node: ast.expr) -> bool:
+        return isinstance(node, ast.Name) and node.id in self.values.poisoned
 
     def _value_or_place(self, node: ast.expr) -> None:
         if not isinstance(getattr(node, "ctx", None), ast.Store):
