@@ -29,9 +29,20 @@ CASES: dict[str, dict[str, Any]] = {
     "tfloat32": {"dtype": "tfloat32", "bk": 32, "tb": True},
     "float8": {"dtype": "float8_e4m3fn", "bk": 128, "k": 256, "tb": True},
     "two types of float8": {"dtype": "float8_e4m3fn", "other": "float8_e5m2", "bk": 64, "tb": True},
-    "wide C": {"m": 64, "n": 512, "bm": 64, "bn": 512, "threads": 128, "stages": 2},
-    "three warp groups": {"m": 192, "bm": 192, "threads": 384},
-    "float16 result": {"out": "float16", "k": 64},
+    "wide C": {"m": 64, "n": 320, "bm": 64, "bn": 320, "threads": 128, "stages": 2},
+    "through shared memory": {"m": 200, "n": 328, "out": "float16", "k": 64},
+    "through shared memory as bfloat16": {"m": 300, "n": 304, "dtype": "bfloat16", "out": "bfloat16", "k": 64},
+    "fewer boxes than there are": {"m": 256, "n": 256, "out": "float16", "k": 64, "stages": 4},
+    "groups beside each other, through shared memory": {"m": 64, "bm": 64, "out": "float16", "k": 64},
+    "three warp groups, through shared memory": {
+        "m": 192,
+        "bm": 192,
+        "bn": 128,
+        "threads": 384,
+        "out": "float16",
+        "k": 64,
+    },
+    "three warp groups": {"m": 192, "bm": 192, "bn": 128, "threads": 384},
 }
 
 
@@ -60,6 +71,12 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "rows are no multiples of 16 bytes": ({"n": 250, "k": 64}, "the rows of `B` are not known to be multiples"),
     "tfloat32 with its depth across": ({"dtype": "tfloat32", "bk": 32}, "only with its depth along the rows"),
     "rows of C": ({"m": 32, "bm": 32, "threads": 128}, "do not divide C of 32 by 256"),
+    "too many accumulators": ({"threads": 128}, "the accumulators take 256 registers of a thread"),
+    "too many accumulators for three warp groups": (
+        {"m": 192, "bm": 192, "threads": 384},
+        "the accumulators take 128 registers of a thread, and 96 are free",
+    ),
+    "four warp groups": ({"m": 256, "bm": 256, "threads": 512}, "512 threads are not 1, 2 or 3 warp groups"),
     "float64": ({"dtype": "float64", "total": "float64", "out": "float64", "bm": 32, "bn": 32, "bk": 16}, "float64"),
 }
 

@@ -95,6 +95,22 @@ EXPECTED: dict[str, tuple[Callable[[str, Any], Any], str, int, str]] = {
 }  # fmt: skip
 
 
+THROUGH_SHARED: dict[str, tuple[str, str]] = {
+    "stores that no fence makes visible to the copy": ("fence_proxy", "no fence makes ordinary stores visible"),
+    "a copy that does not wait for the stores": ("bar_sync", "nothing orders the two"),
+    "a box that is stored to while it is read": ("bulk_wait_group", "while a tensor store is reading it"),
+    "copies that belong to no group": ("bulk_commit_group", "while a tensor store is reading it"),
+}
+
+
+@pytest.mark.parametrize("name", THROUGH_SHARED)
+def test_a_fault_of_results_on_their_way_through_shared_memory_is_found(name: str) -> None:
+    call, words = THROUGH_SHARED[name]
+    case = matmul(stages=4, out="float16")
+    _, report = run(case, changed(case.launch, dropped(call)))
+    assert [one.code for one in report.findings] == ["TL401"] and words in report.findings[0].message
+
+
 @pytest.mark.parametrize("name", EXPECTED)
 def test_a_planted_fault_is_found_at_its_line(name: str) -> None:
     change, code, line, words = EXPECTED[name]

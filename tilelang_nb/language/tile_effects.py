@@ -21,6 +21,7 @@ WRITTEN: dict[str, tuple[str, ...]] = {
     "im2col": ("target",),
     "tensor_load": ("target",),
     "tensor_store": ("target",),
+    "accumulator_store": ("target", "staging"),
     "gemm": ("c",),
     "reduce": ("target",),
     "cumulate": ("target",),

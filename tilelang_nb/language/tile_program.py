@@ -78,6 +78,8 @@ SIGNATURES: dict[str, tuple[str, ...]] = {
     # bulk copies of a box by one thread; the barrier counts the bytes of a load
     "tensor_load": ("source", "target", "barrier"),
     "tensor_store": ("source", "target"),
+    # an accumulator of `down` by `across` warp groups through boxes of shared memory, which were used before or not
+    "accumulator_store": ("source", "target", "staging", "down", "across", "reused"),
     "set_max_nreg": ("count", "increase"),
     "commit_group": (),
     "wait_group": ("pending",),

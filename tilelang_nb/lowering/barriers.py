@@ -45,6 +45,7 @@ from .rewrite import has, map_children, sequence
 from .uniformity import Uniformity
 
 WARP_GROUPS = "tl.warp_groups"  # attribute around the body of T.ws
+ORDERED = "ordered tiles"  # the fact: shared tiles whose accesses have barriers of their own
 
 
 def insert_barriers(func: tir.PrimFunc, launch: LaunchContext) -> tir.PrimFunc:
@@ -52,7 +53,8 @@ def insert_barriers(func: tir.PrimFunc, launch: LaunchContext) -> tir.PrimFunc:
     if launch.threads == 1:
         return func
     threads = dict(_thread_axes(func.body))
-    memory = tracked_memory(func)
+    ordered = launch.facts.get(ORDERED, ())
+    memory = {buffer: found for buffer, found in tracked_memory(func).items() if buffer not in ordered}
     if not memory:
         return func.with_body(_without_groups(func.body))
     uniformity = Uniformity(func.body, threads)

@@ -112,6 +112,12 @@ def _whole(region: RegionOperand, tiles: dict[Any, TensorTile]) -> bool:
     )
 
 
+def registers_of(accumulator: Any, threads: int) -> int:
+    """Registers of each thread that a tile of C takes."""
+    rows, columns = (int(extent) for extent in accumulator.shape[-2:])
+    return rows * columns // threads
+
+
 def engine_of(call: TileCall, launch: LaunchContext, threads: int) -> GroupEngine | None:
     """The engine, where the operands' tiles have the layout of bulk copies."""
     tiles = launch.facts.get(TILES, {})

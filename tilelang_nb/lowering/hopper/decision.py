@@ -23,14 +23,19 @@ from ..launches import THREAD_EXTENT
 from ..plan_pipelines import Pipeline, Producer, with_versions
 from ..rewrite import Load, constant, dtype_of, has, map_children, scope, variables, walk
 from ..shared_memory import needed_shared_memory, shared_memory_limit
-from .tensor_tiles import TensorTile, tensor_tile
+from .epilogue import Epilogue, find_epilogue
+from .tensor_tiles import ALIGNMENT, TensorTile, tensor_tile
 
 ENABLE = "tl.enable_auto_warp_specialization"
 DISABLE = ("tl.disable_warp_specialized", "tl.disable_tma_lower", "tl.disable_wgmma")
 MOST_RANK = 5
-MOST_BOX = 256
-MOST_THREADS = 1024
 GROUP = 128
+# By the number of computing warp groups: registers of a thread that copies and of one that computes, together at most
+# what the block starts with.  None: there are as many as a thread can have.
+SHARES: dict[int, tuple[int, int] | None] = {1: None, 2: (40, 232), 3: (32, 160)}
+# What every thread starts with, which is what the device compiler takes as the limit of one instruction.
+AT_FIRST = {1: 255, 2: 168, 3: 128}
+OTHER_VALUES = 32  # registers beside the accumulators
 # Operations that keep their meaning when fewer threads than those of the block run them.
 _CARRIED = {
     *("copy", "fill", "transpose", "gemm", "reduce", "cumulate", "reducer", "finalize_reducer", "atomic_region"),
@@ -42,13 +47,14 @@ _BARRIER_BYTES = 16
 @dataclass(frozen=True)
 class Specialisation:
     """tiles: of the copies that run ahead.  consumers: threads that compute, those of the text.  turns: per loop, how
-    many turns of it earlier executions have made.
+    many turns of it earlier executions have made.  epilogue: the copy of results that goes through shared memory.
     """
 
     tiles: dict[Any, TensorTile]
     consumers: int
     plans: tuple[Pipeline, ...]
     turns: dict[Any, Any]
+    epilogue: Epilogue | None = None
 
 
 def enabled(launch: LaunchContext) -> bool:
@@ -73,6 +79,7 @@ class _No(Exception):
 class _Decision:
     def __init__(self, function: Any, plans: list[Pipeline], launch: LaunchContext):
         self.function, self.plans, self.launch = function, plans, launch
+        self.engines: dict[Any, wgmma.GroupEngine] = {}  # by accumulator
         self.bound: dict[Any, Any] = {}
         walk(function.body, (tir.Bind, lambda node: self.bound.update({node.var: node.value})))
 
@@ -90,8 +97,11 @@ class _Decision:
             self._left_behind(plan)
         for plan in self.plans:
             self._uses(plan, tiles)
+        self._registers()
         turns = {plan.loop.loop_var: self._turns(plan) for plan in self.plans}
-        return Specialisation(tiles, self.launch.threads, self._fitting(tiles), turns)
+        plans, room = self._fitting()
+        epilogue = find_epilogue(_work(self.function.body), self.engines, self.function, self.launch, room)
+        return Specialisation(tiles, self.launch.threads, plans, turns, epilogue)
 
     # ---- the launch ----
 
@@ -112,8 +122,8 @@ class _Decision:
         if len(along) != 1 or extents.get("threadIdx.x") != self.launch.threads:
             raise _No("the threads of the block have several dimensions")
         threads = self.launch.threads
-        if threads % GROUP or threads + GROUP > MOST_THREADS:
-            raise _No(f"{threads} threads are no whole warp groups, or leave no room for one more")
+        if threads % GROUP or threads // GROUP not in SHARES:
+            raise _No(f"{threads} threads are not 1, 2 or 3 warp groups")
 
     def _body(self) -> None:
         """Nothing in the launch may depend on how many threads the block has."""
@@ -204,6 +214,16 @@ class _Decision:
         found = wgmma.choose(call, tiles, self.launch.threads)
         if isinstance(found, str):
             raise _No(found)
+        accumulator = call["c"].buffer
+        if self.engines.setdefault(accumulator, found).grid != found.grid:
+            raise _No(f"products divide `{accumulator.name}` in different ways")
+
+    def _registers(self) -> None:
+        """The accumulators fit into the registers of the computing threads."""
+        held = sum(wgmma.registers_of(accumulator, self.launch.threads) for accumulator in self.engines)
+        most = AT_FIRST[self.launch.threads // GROUP] - OTHER_VALUES
+        if held > most:
+            raise _No(f"the accumulators take {held} registers of a thread, and {most} are free for them")
 
     # ---- control flow ----
 
@@ -247,18 +267,26 @@ class _Decision:
 
     # ---- memory ----
 
-    def _fitting(self, tiles: dict[Any, TensorTile]) -> tuple[Pipeline, ...]:
-        """The plans with as many stages as shared memory holds, two at least."""
+    def _fitting(self) -> tuple[tuple[Pipeline, ...], int]:
+        """The plans with as many stages as shared memory holds, two at least; and the bytes that are left."""
         plans = list(self.plans)
         limit = shared_memory_limit(self.launch.arch)
         while True:
             barriers = sum(_BARRIER_BYTES * plan.stages * len(plan.groups) for plan in plans)
-            if needed_shared_memory(with_versions(self.function.body, plans)) + barriers <= limit:
-                return tuple(plans)
+            needed = -(-needed_shared_memory(with_versions(self.function.body, plans)) // ALIGNMENT) * ALIGNMENT
+            if needed + barriers <= limit:
+                return tuple(plans), limit - needed - barriers - ALIGNMENT
             deepest = max(plan.stages for plan in plans)
             if deepest <= 2:
                 raise _No("two versions of the tiles do not fit into shared memory")
             plans = [replace(plan, stages=min(plan.stages, deepest - 1)) for plan in plans]
+
+
+def _work(node: Any) -> Any:
+    """The body of a launch, inside of its axes."""
+    while isinstance(node, tir.AttrStmt) and node.attr_key == THREAD_EXTENT:
+        node = node.body
+    return node
 
 
 def _mentioned(node: Any) -> set[Any]:

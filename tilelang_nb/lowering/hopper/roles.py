@@ -23,12 +23,13 @@ import tvm_ffi
 from tvm import tirx as tir
 from tvm.ir import Range, StringImm
 
-from tilelang_nb.language.tile_program import operation, region
+from tilelang_nb.language.tile_program import operation, operation_name, read, region
 
-from ..barriers import WARP_GROUPS
+from ..barriers import ORDERED, WARP_GROUPS
 from ..context import SHARED, LaunchContext, ThreadSet
 from ..launches import THREAD_EXTENT
 from ..loop_effects import Effects
+from ..ops.accumulator_store import BOX, TILE
 from ..plan_pipelines import Pipeline, Producer, in_version
 from ..rewrite import (
     Load,
@@ -47,11 +48,11 @@ from ..rewrite import (
 )
 from ..shared_memory import MBARRIER, TILES
 from ..views import views
-from .decision import GROUP, Specialisation
+from .decision import GROUP, SHARES, Specialisation
+from .epilogue import Epilogue
 
 ONE_BLOCK = "tirx.launch_bounds_min_blocks_per_sm"
 WARP = 32
-COPYING, COMPUTING = 40, 232  # registers of a thread of each role, for two computing warp groups
 
 
 def specialised(function: Any, found: Specialisation, launch: LaunchContext) -> Any:
@@ -77,6 +78,7 @@ class _Roles:
     found: Specialisation
     launch: LaunchContext
     rings: dict[Any, list[_Ring]] = field(default_factory=dict)
+    staging: Any = None
     renamed: dict[Any, Any] = field(default_factory=dict)  # variables of the text -> those of the copying role
 
     def made(self) -> Any:
@@ -95,9 +97,19 @@ class _Roles:
                 for at, group in enumerate(plan.groups)
             ]
         launch.facts[TILES] = {self.tiles[tile]: shape for tile, shape in found.tiles.items()}
+        if found.epilogue is not None:
+            self._stage(found.epilogue)
         launch.threads += GROUP
         launch.set = ThreadSet(0, launch.threads)
         return function.with_body(self._launch(function.body))
+
+    def _stage(self, epilogue: Epilogue) -> None:
+        """Boxes of shared memory for the results."""
+        dtype = dtype_of(epilogue.call["target"].buffer)
+        shape = (epilogue.slots * epilogue.groups, BOX, BOX)
+        self.staging = tir.decl_buffer(shape, dtype, self.launch.fresh("staging"), scope=SHARED, layout=None)
+        self.launch.facts[TILES][self.staging] = TILE
+        self.launch.facts[ORDERED] = {self.staging}
 
     def _ring(self, plan: Pipeline, group: tuple[Producer, ...], effects: list[Effects], suffix: str) -> _Ring:
         mine = {producer.target for producer in group}
@@ -137,6 +149,8 @@ class _Roles:
         rings = [ring for every in self.rings.values() for ring in every]
         warps = self.found.consumers // WARP
         barriers: list[Any] = []
+        if self.staging is not None:
+            barriers.append(tir.AllocBuffer(self.staging, None, span))
         for ring in rings:
             barriers += [tir.AllocBuffer(buffer, None, span) for buffer in (ring.full, ring.empty)]
         for ring in rings:
@@ -165,17 +179,31 @@ class _Roles:
         return not any(name.startswith("tl.") for name in _extern_names(value))
 
     def _registers(self, computing: bool, span: Any) -> Any:
-        """The copying group gives registers to two computing ones; with others everybody keeps what there is."""
-        if self.found.consumers != 2 * GROUP:
+        """The copying group gives registers to the computing ones, where there are several."""
+        shares = SHARES[self.found.consumers // GROUP]
+        if shares is None:
             return nothing(span)
-        return _evaluate("set_max_nreg", span, COMPUTING if computing else COPYING, computing)
+        return _evaluate("set_max_nreg", span, shares[computing], computing)
 
     # ---- the computing role ----
 
     def _computing(self, node: Any) -> Any:
         if isinstance(node, tir.For) and node.loop_var in self.plans:
             return self._consumer(self.plans[node.loop_var])
+        epilogue = self.found.epilogue
+        if epilogue is not None and isinstance(node, tir.Evaluate) and _is_call(node.value, epilogue.call):
+            return self._store(epilogue)
         return map_children(node, self._computing)
+
+    def _store(self, epilogue: Epilogue) -> Any:
+        call, grid = epilogue.call, epilogue.engine.grid
+        source, target = (
+            region(call[name].buffer, call[name].begin, call[name].extent) for name in ("source", "target")
+        )
+        shape = [tir.const(int(extent), "int32") for extent in self.staging.ty.shape]
+        boxes = region(self.staging, [tir.const(0, "int32")] * 3, shape)
+        reused = epilogue.slots < epilogue.boxes
+        return _evaluate("accumulator_store", call.span, source, target, boxes, grid.down, grid.across, reused)
 
     def _consumer(self, plan: Pipeline) -> Any:
         node, rings = plan.loop, self.rings[plan.loop.loop_var]
@@ -260,6 +288,14 @@ class _Roles:
         tile = self.tiles[producer.target]
         into = region(tile, [slot, *target.begin], [tir.const(1, "int32"), *target.extent])
         return _evaluate("tensor_load", call.span, region(source.buffer, source.begin, source.extent), into, full)
+
+
+def _is_call(value: Any, call: Any) -> bool:
+    """Is it the operation that was read back as `call`?"""
+    if operation_name(value) != call.name:
+        return False
+    mine = read(value)
+    return all(mine[name].buffer.same_as(call[name].buffer) for name in ("source", "target"))
 
 
 def _role(groups: Any, body: Any, span: Any) -> Any:

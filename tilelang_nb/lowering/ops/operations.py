@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..context import OperationLowering
 from . import (
+    accumulator_store,
     atomic_element,
     copy_groups,
     cumulate,
@@ -46,5 +47,6 @@ OPERATIONS: dict[str, OperationLowering] = {
     "fence_barrier_init": mbarriers,
     "tensor_load": tensor_copies,
     "tensor_store": tensor_copies,
+    "accumulator_store": accumulator_store,
     "set_max_nreg": registers,
 }

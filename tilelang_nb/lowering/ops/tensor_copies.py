@@ -8,6 +8,7 @@ The tile is `launch.facts["tensor tiles"]`; tensor maps go to `launch.facts["ten
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import tvm
@@ -33,26 +34,33 @@ def lower(call: TileCall, launch: LaunchContext) -> tir.Stmt:
     array, shared = (source, target) if loading else (target, source)
     tile: TensorTile = launch.facts[TILES][shared.buffer]
     tensor = tensor_map(array, tile, launch)
-    rank = len(tensor.dims)
     parts: list[Any] = []
     for box in range(tile.boxes):
         element = box * tile.box_bytes // tile.itemsize
-        place = [
-            *shared.begin[:-2],
-            tir.const(element // tile.columns, "int32"),
-            tir.const(element % tile.columns, "int32"),
-        ]
-        memory = tir.address_of(tir.BufferLoad(shared.buffer, place))
-        where = [_number(begin) for begin in reversed(array.begin)]
-        where[0] = where[0] + box * tile.piece if box else where[0]
+        row, column = (tir.const(part, "int32") for part in divmod(element, tile.columns))
+        start = tir.BufferLoad(shared.buffer, [*shared.begin[:-2], row, column])
+        begin = [*array.begin[:-1], array.begin[-1] + box * tile.piece if box else array.begin[-1]]
         if loading:
             barrier = call["barrier"]
-            arrival = tir.address_of(tir.BufferLoad(barrier.buffer, list(barrier.begin)))
-            one = ptx[_LOAD.format(rank=rank)](memory, tir.address_of(tensor.variable), *where, arrival)
+            parts.append(load_box(tensor, begin, start, tir.BufferLoad(barrier.buffer, list(barrier.begin)), call.span))
         else:
-            one = ptx[_STORE.format(rank=rank)](tir.address_of(tensor.variable), *where, memory)
-        parts.append(tir.Evaluate(one, call.span))
+            parts.append(store_box(tensor, begin, start, call.span))
     return sequence(parts, call.span)
+
+
+def load_box(tensor: TensorMap, begin: Sequence[Any], start: Any, barrier: Any, span: Any) -> tir.Stmt:
+    """One box from `begin` on, in the order of the array's dimensions, to the element `start` of shared memory."""
+    where = [_number(index) for index in reversed(begin)]
+    load = ptx[_LOAD.format(rank=len(where))]
+    arguments = [tir.address_of(start), tir.address_of(tensor.variable), *where, tir.address_of(barrier)]
+    return tir.Evaluate(load(*arguments), span)
+
+
+def store_box(tensor: TensorMap, begin: Sequence[Any], start: Any, span: Any) -> tir.Stmt:
+    """One box from the element `start` of shared memory on, to `begin` in the order of the array's dimensions."""
+    where = [_number(index) for index in reversed(begin)]
+    store = ptx[_STORE.format(rank=len(where))]
+    return tir.Evaluate(store(tir.address_of(tensor.variable), *where, tir.address_of(start)), span)
 
 
 def _number(index: Any) -> Any:

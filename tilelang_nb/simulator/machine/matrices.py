@@ -56,6 +56,11 @@ class MatrixInstructions:
         front = int(self.threads[0]) % WARP
         return np.ascontiguousarray(lanes).reshape(len(lanes), self.B, -1)[..., front : front + self.T]
 
+    def packed(self, high: Array, low: Array, dtype: Any) -> Array:
+        """Two values in the halves of a 32-bit register."""
+        bits = [np.broadcast_to(value, (self.B, self.T)).astype(dtype).view(np.uint16) for value in (low, high)]
+        return bits[0].astype(np.uint32) | bits[1].astype(np.uint32) << 16
+
     # ---- matrices in shared memory ----
     def ldmatrix(
         self, dtype: Any, part: Array, start: int, bounds: Any, count: int, transpose: bool, mask: Array, site: int

@@ -283,7 +283,7 @@ class Shadow:
                 count,
             )
 
-    def report_unfenced(self, strand: Any, record: int, code: int, site: int, count: int) -> None:
+    def report_unfenced(self, strand: Any, record: int, site: int, count: int) -> None:
         """An asynchronous read of what an ordinary store wrote, without a fence between them."""
         other, threads = int(record >> CODE_BITS) & SITE, strand.machine.threads
         strand.findings.no_proxy_fence(site, other, _who(strand, int(record) & CODE, threads), count)

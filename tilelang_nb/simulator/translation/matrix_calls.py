@@ -185,11 +185,22 @@ def _wait_all(t: Calls, name: str, arguments: list[Any]) -> None:
     t.emit("S.wait_all_copies()")
 
 
+def _pack(t: Calls, name: str, arguments: list[Any]) -> None:
+    """cvt of two float32 into the halves of a register."""
+    operands, tokens, _ = operands_of(name, arguments)
+    high, low = t.expression(operands[1]), t.expression(operands[2])
+    dtype = {"f16x2": "np.float16", "bf16x2": "bfloat16"}[tokens["dtype"]]
+    t._store_register(
+        t.storage(operands[0].source), list(operands[0].indices), f"S.packed({high.text}, {low.text}, {dtype})"
+    )
+
+
 PTX_STATEMENTS = {
     "ldmatrix": _ldmatrix,
     "stmatrix": _stmatrix,
     **dict.fromkeys(("mma", "mma_f16acc", "mma_int", "mma_f64"), _mma),
     **dict.fromkeys(("cp_async_cg", "cp_async_ca", "cp_async_cg_src_size", "cp_async_ca_src_size"), _cp_async),
+    **dict.fromkeys(("cvt_f16x2_f32", "cvt_bf16x2_f32"), _pack),
     "cp_async_commit_group": _commit,
     "cp_async_wait_group": _wait,
     "cp_async_wait_all": _wait_all,

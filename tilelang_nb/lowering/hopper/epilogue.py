@@ -1,0 +1,106 @@
+"""Which copies of accumulators to global memory go through shared memory, and how much of that they get.
+
+Threads hold two neighbouring elements of a row: stored as they are, half of every 32-byte sector is used.  A copy of a
+whole accumulator of float32 into an array of 16-bit floats goes through boxes of 64 by 64 elements instead, where
+shared memory has room for at least one box of each warp group beside the tiles of the pipelines.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import tvm
+import tvm_ffi
+from tvm import tirx as tir
+
+from tilelang_nb.language.tile_program import TileCall, operation_name, read
+from tilelang_nb.layout.wgmma import ROWS
+
+from ..context import FRAGMENT, LaunchContext
+from ..gemm.wgmma import GroupEngine
+from ..ops.accumulator_store import BOX, PACKING, TILE
+from ..rewrite import Load, constant, dtype_of, has, scope, statements, variables
+
+
+@dataclass(frozen=True)
+class Epilogue:
+    """The copy that is done by bulk copies.  boxes: of each warp group; slots: boxes that there is room for."""
+
+    call: TileCall
+    engine: GroupEngine
+    boxes: int
+    slots: int
+
+    @property
+    def groups(self) -> int:
+        return self.engine.grid.down * self.engine.grid.across
+
+
+def find_epilogue(
+    body: Any, engines: dict[Any, GroupEngine], function: Any, launch: LaunchContext, room: int
+) -> Epilogue | None:
+    """The last statement of a launch, where it is such a copy.
+
+    engines: those of the products, by accumulator.  room: bytes of shared memory that are left.
+    """
+    last = statements(body)[-1]
+    if not isinstance(last, tir.Evaluate) or operation_name(last.value) != "copy":
+        return None
+    call = read(last.value, last.span)
+    source, target = call["source"], call["target"]
+    engine = engines.get(source.buffer)
+    if engine is None or scope(target.buffer) != "global" or target.buffer not in function.params:
+        return None
+    if dtype_of(target.buffer) not in PACKING or tuple(target.buffer.ty.strides or ()):
+        return None
+    shape = [constant(extent) for extent in source.buffer.shape]
+    extents = [constant(extent) for extent in target.extent]
+    rows, columns = shape[-2:]
+    width = constant(target.buffer.shape[-1])
+    if rows is None or columns is None or width is None or width * 2 % 16 or len(shape) != 2 or len(extents) > 5:
+        return None
+    if [one for one in extents if one != 1] != shape or extents[-1] != columns:
+        return None
+    if [constant(extent) for extent in source.extent] != shape or any(constant(begin) != 0 for begin in source.begin):
+        return None
+    if any(has(begin, Load) or set(launch.axes) & variables(begin) for begin in target.begin):
+        return None
+    if any(dtype_of(begin) != "int32" for begin in target.begin) or not _alone(body, source.buffer):
+        return None
+    grid = engine.grid
+    if rows % (ROWS * grid.down) or columns % (BOX * grid.across):
+        return None
+    boxes = rows // grid.down // ROWS * (columns // grid.across // BOX)
+    slots = min(boxes, room // (TILE.bytes * grid.down * grid.across))
+    return Epilogue(call, engine, boxes, slots) if slots else None
+
+
+def _alone(body: Any, accumulator: Any) -> bool:
+    """No statement that uses the accumulator uses another fragment, which might give it another layout."""
+    found: list[bool] = []
+
+    def visit(node: Any) -> None:
+        used: set[Any] = set()
+        tvm_ffi.structural_walk(node, (tvm.ir.Var, used.add))
+        if accumulator in used:
+            found.append(all(one == accumulator or not _is_fragment(one) for one in used))
+
+    for node in _parts(body):
+        visit(node)
+    return all(found)
+
+
+def _parts(node: Any) -> list[Any]:
+    """Single statements and loop nests of threads."""
+    if isinstance(node, tir.SeqStmt):
+        return [part for one in node.seq for part in _parts(one)]
+    if isinstance(node, tir.For) and int(node.kind) != tir.ForKind.PARALLEL:
+        return _parts(node.body)
+    if isinstance(node, tir.IfThenElse):
+        return [*_parts(node.then_case), *([] if node.else_case is None else _parts(node.else_case))]
+    return [node]
+
+
+def _is_fragment(variable: Any) -> bool:
+    return isinstance(variable.ty, tir.BufferType) and scope(variable) == FRAGMENT

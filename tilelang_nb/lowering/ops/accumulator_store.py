@@ -1,0 +1,111 @@
+"""Accumulators of warp groups to global memory: through shared memory, by bulk copies.
+
+source: a whole fragment of float32 in the layout of `layout/wgmma.py`.  target: a region of a global array of 16-bit
+floats.  staging: boxes of 64 by 64 elements, `slots` for each warp group.  Every warp group packs the elements of a
+box, stores them as matrices into a swizzled box, and one of its threads copies the box to global memory; elements over
+the edge of the array are left out.  Between the stores and the copy stand a fence, so that the copy sees them, and a
+barrier of the warp group.  At the end the boxes have been read.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tvm import tirx as tir
+from tvm.script.tirx import ptx
+
+from tilelang_nb.language.tile_program import RegionOperand, TileCall
+from tilelang_nb.layout.wgmma import GROUP, ROWS, GroupGrid, group_accumulator
+
+from ..context import LaunchContext
+from ..hopper.tensor_tiles import TensorTile
+from ..index_arithmetic import fold
+from ..rewrite import dtype_of, sequence
+from .all_reduce import unrolled
+from .tensor_copies import store_box, tensor_map
+
+BOX = 64  # rows and columns
+TILE = TensorTile(BOX, BOX, 2, 128)
+FIRST_BARRIER = 8  # barriers with lower numbers are those of `T.ws`
+PACKING = {"float16": "cvt.rn.f16x2.f32", "bfloat16": "cvt.rn.bf16x2.f32"}
+_MATRICES = "stmatrix.sync.aligned.m8n8.x4.shared.b16"
+
+
+def lower(call: TileCall, launch: LaunchContext) -> tir.Stmt:
+    """Statements of one thread."""
+    return _Store(call, launch).statement()
+
+
+class _Store:
+    def __init__(self, call: TileCall, launch: LaunchContext):
+        self.call, self.launch = call, launch
+        source = call["source"].buffer
+        rows, columns = (int(extent) for extent in source.ty.shape[-2:])
+        self.grid = GroupGrid(call.integer("down"), call.integer("across"))
+        assert launch.layouts[source] == group_accumulator((rows, columns), self.grid), "accumulators were moved"
+        self.registers = launch.registers[source]
+        self.rows, self.columns = rows // self.grid.down, columns // self.grid.across  # of a warp group
+        self.slots = int(call["staging"].buffer.ty.shape[0]) // (self.grid.down * self.grid.across)
+        self.packed = launch.local(4, "uint32", "packed")
+        thread = launch.thread
+        self.group, self.lane = fold(thread // GROUP, launch.analyzer), thread % 32
+        self.warp, self.lead = thread % GROUP // 32, tir.EQ(thread % GROUP, 0)
+
+    def statement(self) -> tir.Stmt:
+        boxes = self.rows // ROWS * (self.columns // BOX)
+        body = unrolled("box", boxes, self._box)
+        end = tir.IfThenElse(self.lead, tir.Evaluate(ptx["cp.async.bulk.wait_group.read"](0)), None)
+        return sequence([tir.AllocBuffer(self.packed), body, end], self.call.span)
+
+    def _box(self, box: Any) -> tir.Stmt:
+        wide = self.columns // BOX
+        slab, strip = box // wide, box % wide
+        slot = self.group * self.slots + box % self.slots
+        parts: list[Any] = []
+        if self.call.boolean("reused"):  # the copy that last read this box must be over
+            waiting = tir.Evaluate(ptx["cp.async.bulk.wait_group.read"](self.slots - 1))
+            parts += [tir.IfThenElse(self.lead, waiting, None), self._meet()]
+        parts += [
+            unrolled("q", BOX // 16, lambda q: self._matrices(box, slot, q)),
+            tir.Evaluate(ptx["fence.proxy.async.shared::cta"]()),
+            self._meet(),
+            tir.IfThenElse(self.lead, self._copy(slab, strip, slot), None),
+        ]
+        return sequence(parts)
+
+    def _matrices(self, box: Any, slot: Any, q: Any) -> tir.Stmt:
+        """16 rows and 16 columns of every warp: four matrices of 8 by 8."""
+        first = box * (BOX // 2) + q * 8
+        packing = PACKING[dtype_of(self.call["target"].buffer)]
+        parts: list[Any] = []
+        for j in range(4):
+            high, low = (tir.BufferLoad(self.registers, [first + 2 * j + p]) for p in (1, 0))
+            parts.append(tir.Evaluate(ptx[packing](tir.BufferLoad(self.packed, [j]), high, low)))
+        row = self.warp * 16 + self.lane % 16
+        chunk = tir.bitwise_xor(q * 2 + self.lane // 16, self.lane % 8)
+        place = tir.address_of(tir.BufferLoad(self.call["staging"].buffer, [slot, row, chunk * 8]))
+        words = [tir.BufferLoad(self.packed, [j]) for j in range(4)]
+        return sequence([*parts, tir.Evaluate(ptx[_MATRICES](place, *words))])
+
+    def _copy(self, slab: Any, strip: Any, slot: Any) -> tir.Stmt:
+        target: RegionOperand = self.call["target"]
+        down, across = self.group % self.grid.down, self.group // self.grid.down % self.grid.across
+        row, column = down * self.rows + slab * ROWS, across * self.columns + strip * BOX
+        moved = dict(zip(_matrix_dims(target), (row, column)))
+        begin = tuple(index + moved[dim] if dim in moved else index for dim, index in enumerate(target.begin))
+        extent = tuple(BOX if dim in moved else 1 for dim in range(len(begin)))
+        tensor = tensor_map(RegionOperand(target.buffer, begin, extent), TILE, self.launch)
+        start = tir.BufferLoad(self.call["staging"].buffer, [slot, 0, 0])
+        commit = tir.Evaluate(ptx["cp.async.bulk.commit_group"]())
+        return sequence([store_box(tensor, begin, start, self.call.span), commit])
+
+    def _meet(self) -> tir.Stmt:
+        """The threads of the warp group wait for each other."""
+        number = tir.Cast("uint32", self.group + FIRST_BARRIER)
+        return tir.Evaluate(ptx["bar.sync"](number, tir.const(GROUP, "uint32")))
+
+
+def _matrix_dims(region: RegionOperand) -> tuple[int, int]:
+    """The two dimensions of a region that have more than one element."""
+    first, second = (dim for dim, extent in enumerate(region.extent) if int(extent) != 1)
+    return first, second
