@@ -15,7 +15,7 @@ from ..source.diagnostic import Message, Note, Refusal
 from ..source.text import Text
 from .places import line_span
 
-KINDS_TO_LEAVE = ("serial", "unroll", "while", "persistent")
+KINDS_TO_LEAVE = ("serial", "unroll", "while", "persistent", "pipelined")
 KINDS_TO_CONTINUE = (*KINDS_TO_LEAVE, "parallel", "grid")
 # `grid` is nested loops, of which `break` would leave the innermost only.
 _WRITTEN = {kind: f"`T.{name}`" for kind, name in (("parallel", "Parallel"), ("pipelined", "Pipelined"))}

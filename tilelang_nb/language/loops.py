@@ -237,7 +237,7 @@ def Pipelined(
     num_stages: versions of each tile that is copied ahead; 0 and 1 do not overlap.  A copy from global to shared memory
     runs ahead (from sm_80) where that cannot change a result; what shared memory cannot hold gets fewer stages.
     order, stage: a schedule by hand, one entry per statement: without `num_stages`, as many stages as it spans.
-    sync, group: accepted as hints.  Results are those of `T.serial`.  `break` and `continue` are refused (TL119).
+    sync, group: accepted as hints.  Results are those of `T.serial`.  `break` and `continue` are allowed.
     Errors: TL004 (bounds, options), TL111 (a buffer).  Source: upstream `tilelang/language/loop.py`.
     """
     called = "T.Pipelined"
@@ -246,12 +246,19 @@ def Pipelined(
         if given is not None and not isinstance(given, (list, tuple)):
             bad_argument(f"`{name}` of `{called}` is a list, {described(given)} given", f"write `{name}=[0, 1]`")
         if given:
-            options[name] = list(given)
+            options[name] = _schedule(given, name, called)
     if order and stage and len(order) != len(stage):
         bad_argument(
             f"`{called}` with {len(order)} entries of `order` and {len(stage)} of `stage`", "give one per statement"
         )
     return DeviceLoop("pipelined", (_range(start, stop, None, called),), _options(annotations, called, **options))
+
+
+def _schedule(given: Any, name: str, called: str) -> list[Any]:
+    """One entry of a schedule by hand for each statement; TL004 where `order` or `stage` is no integer."""
+    if name in ("order", "stage"):
+        return [integer(entry, called, name) for entry in given]
+    return list(given)
 
 
 @checked_call

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .annotated_layouts import FACTS as LAYOUTS
+from .plan_pipelines import IN_TURN
 from .spans import source_span
 
 
@@ -35,9 +36,11 @@ def _decisions(facts: dict[str, Any]) -> Iterator[Decision]:
         yield Decision("product", value, engine.reason, _line(span))
     for plan in facts.get("pipelines", ()):
         tiles = ", ".join(tile.name for tile in plan.tiles)
-        asked = "" if plan.stages == plan.wanted else f"{plan.wanted} stages do not fit into shared memory"
         value = f"{plan.stages} stage{'s' * (plan.stages > 1)} of {tiles}"
-        yield Decision("pipeline", value, asked, _line(plan.loop.span))
+        yield Decision("pipeline", value, plan.reason, _line(plan.loop.span))
+    for copy in facts.get(IN_TURN, ()):
+        tile = copy.call["target"].buffer.name
+        yield Decision("pipeline", f"{tile} is copied in its turn", copy.reason, _line(copy.call.span))
     roles = facts.get("roles")
     if isinstance(roles, str):
         yield Decision("roles", "all warp groups do the same", roles)

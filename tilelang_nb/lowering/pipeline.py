@@ -28,6 +28,7 @@ from .launches import split_launches
 from .legalise import legalise
 from .lower_tile_operations import lower_tile_operations
 from .operands_ahead import load_operands_ahead
+from .pipeline_steps import pipeline_steps
 from .plan_pipelines import MOST_STAGES, deepest_pipeline
 from .shared_memory import EXCEEDED, plan_shared_memory
 from .simplify import simplify
@@ -123,6 +124,9 @@ def _lower(program: Any, arch: str, options: dict[str, Any]) -> Lowered:
         shared_memory=tuple(tile for _, launch in launches for tile in launch.facts.get("shared_memory", ())),
         layouts={buffer.name: layout for _, launch in launches for buffer, layout in launch.layouts.items()},
         decisions=() if failed else tuple(one for _, launch in launches for one in decisions(launch)),
+        pipelines=()
+        if failed
+        else tuple(one for _, launch in launches for one in pipeline_steps(launch, len(launches) > 1)),
         maps=() if failed else tuple(one for _, launch in launches for one in buffer_maps(launch, len(launches) > 1)),
         failed_in=stage if failed else "",
         guards=() if failed else tuple(frozenset(launch.facts.get(GUARDS, ())) for _, launch in launches),

@@ -5,20 +5,11 @@ shared memory that may run ahead do: their tiles have S versions, the first S - 
 turn starts the copy for the turn S - 1 later.  Copies are in groups (one for each statement that first uses some of
 them), and a turn waits for a group where its tiles are first used.
 
-A copy may run ahead if no order of the text is lost:
-- it writes a whole tile that this loop alone uses (or several such loops), nothing reads the tile earlier in a turn,
-  nothing else writes it, and no view shows it;
-- nothing in the loop writes its source, or what its place in the source depends on;
-- it stands directly in the loop: not under a condition, not in an inner loop, not after a jump.
-All other statements stay where they are and in their order, so that atomics, updates in place and copies that do
-depend on the turn before keep their meaning.
-
-`find_pipelines` makes the plan; `_Ring` turns one into a ring of cp.async groups.
+Which copies may run ahead is decided in `pipelines.py`; `_Ring` turns a plan into a ring of cp.async groups.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,66 +17,17 @@ import tvm
 import tvm_ffi
 from tvm import tirx as tir
 
-from tilelang_nb.language.tile_program import RegionOperand, TileCall, operation, operation_name, read, region
+from tilelang_nb.language.tile_program import operation, operation_name, region
 
 from .architecture import capability
 from .context import SHARED, LaunchContext
-from .loop_effects import Effects
-from .rewrite import (
-    Load,
-    branch,
-    constant,
-    dtype_of,
-    has,
-    loop,
-    manageable,
-    map_children,
-    scope,
-    sequence,
-    statements,
-    substitute,
-    variables,
-    walk,
-)
+from .pipelines import STAGES, CopyInTurn, Pipeline, Producer, find_pipelines
+from .rewrite import Load, branch, constant, dtype_of, loop, map_children, sequence, substitute
 from .shared_memory import needed_shared_memory, shared_memory_limit
-from .views import root, views
 
-STAGES = "tl.num_stages"
 MOST_STAGES = "tl.most_stages"  # the option that lowering gives itself when tiles of its own did not fit
+IN_TURN = "copies in their turn"  # the fact: copies of pipelined loops that cannot run ahead
 FIRST = 80  # the architecture that has asynchronous copies
-_BY_HAND = ("async_copy", "commit_group", "wait_group")
-
-
-@dataclass(frozen=True)
-class Producer:
-    """A copy that runs ahead.
-
-    position: of its statement in the loop.  first_use: position of the first statement that reads its tile.
-    call: with the bindings of the turn expanded.  target: its tile.
-    """
-
-    position: int
-    first_use: int
-    call: TileCall
-    target: Any
-
-
-@dataclass(frozen=True)
-class Pipeline:
-    """The plan of one loop.
-
-    wanted: stages that the text asks for.  stages: versions of each tile.  groups: producers by first use, in order.
-    """
-
-    loop: Any
-    body: tuple[Any, ...]
-    wanted: int
-    stages: int
-    groups: tuple[tuple[Producer, ...], ...]
-
-    @property
-    def tiles(self) -> tuple[Any, ...]:
-        return tuple(producer.target for group in self.groups for producer in group)
 
 
 def plan_pipelines(function: Any, launch: LaunchContext) -> Any:
@@ -93,13 +35,16 @@ def plan_pipelines(function: Any, launch: LaunchContext) -> Any:
 
     A plan of one stage is a loop that stays as it is.
     """
+    staying: list[CopyInTurn] = []
+    every = find_pipelines(function, staying)
     launch.facts["text"] = function
-    launch.facts["pipelines"] = ()
+    launch.facts[IN_TURN] = tuple(staying)
     if capability(launch.arch) < FIRST:
+        reason = f"asynchronous copies need sm_{FIRST}"
+        launch.facts["pipelines"] = tuple(replace(plan, stages=1, reason=reason) for plan in every)
         return function
-    every = find_pipelines(function)
     most = int(launch.options.get(MOST_STAGES, 1 << 30))
-    pipelines = [replace(plan, stages=min(plan.stages, most)) for plan in every if most > 1]
+    pipelines = [_at_most(plan, most) for plan in every if most > 1]
     limit = shared_memory_limit(launch.arch)
     while pipelines:
         rewriter = _Rewriter(pipelines)
@@ -109,179 +54,23 @@ def plan_pipelines(function: Any, launch: LaunchContext) -> Any:
                 {new: launch.orders[old] for old, new in rewriter.tiles.items() if old in launch.orders}
             )
             left = {plan.loop.loop_var: plan for plan in pipelines}
-            launch.facts["pipelines"] = tuple(left.get(p.loop.loop_var, replace(p, stages=1)) for p in every)
+            launch.facts["pipelines"] = tuple(left.get(plan.loop.loop_var, _at_most(plan, 1)) for plan in every)
             return function.with_body(body)
         deepest = max(pipeline.stages for pipeline in pipelines)
-        fewer = [replace(plan, stages=min(plan.stages, deepest - 1)) for plan in pipelines]
-        pipelines = [plan for plan in fewer if plan.stages > 1]
-    launch.facts["pipelines"] = tuple(replace(plan, stages=1) for plan in every)
+        pipelines = [plan for plan in (_at_most(plan, deepest - 1) for plan in pipelines) if plan.stages > 1]
+    launch.facts["pipelines"] = tuple(_at_most(plan, 1) for plan in every)
     return function
+
+
+def _at_most(plan: Pipeline, stages: int) -> Pipeline:
+    if plan.stages <= stages:
+        return plan
+    return replace(plan, stages=stages, reason=f"{plan.wanted} stages do not fit into shared memory")
 
 
 def deepest_pipeline(launch: LaunchContext) -> int:
     """The stages of the longest pipeline of a launch; 1 for none."""
     return max((plan.stages for plan in launch.facts.get("pipelines", ())), default=1)
-
-
-# ---- the plan ----
-
-
-def find_pipelines(function: Any) -> list[Pipeline]:
-    """The plans of all loops that have one, outer loops first.
-
-    None where an expression of the launch is too large to be looked through.
-    """
-    loops: list[Any] = []
-    if not _collect(function.body, loops) or not loops:
-        return []
-    sources = views(function.body)
-    found = [plan for plan in (_plan(node, sources) for node in loops) if plan is not None]
-    return _with_tiles_of_their_own(found, function.body)
-
-
-def _collect(node: Any, loops: list[Any]) -> bool:
-    """Finds the loops that ask for stages, by statements alone; False where an expression cannot be looked through."""
-    if isinstance(node, tir.For) and _wanted_stages(node) > 1:
-        loops.append(node)
-    whole = all(manageable(expr) for expr in _expressions(node))
-
-    def visit(child: Any) -> Any:
-        nonlocal whole
-        whole = whole and _collect(child, loops)
-        return child
-
-    map_children(node, visit)
-    return whole
-
-
-def _expressions(node: Any) -> list[Any]:
-    """The expressions of a statement, without those of the statements inside."""
-    if isinstance(node, tir.For):
-        return [node.min, node.extent]
-    if isinstance(node, tir.BufferStore):
-        return [node.value, *node.indices]
-    if isinstance(node, tir.IfThenElse | tir.While):
-        return [node.condition]
-    return [node.value] if isinstance(node, tir.Bind | tir.Evaluate) else []
-
-
-def _wanted_stages(node: Any) -> int:
-    """Versions that the user asks for: `num_stages`, or as many as a schedule by hand spans."""
-    stages = node.annotations.get(STAGES) if node.annotations else None
-    count = 0 if stages is None else int(stages)
-    schedule = node.annotations.get("tl.stage") if node.annotations else None
-    if schedule is not None and count == 0:
-        numbers = [int(number) for number in schedule]
-        count = max(numbers) - min(numbers) + 1
-    return count
-
-
-def _plan(node: Any, sources: dict[Any, Any]) -> Pipeline | None:
-    body = tuple(statements(node.body))
-    names = [operation_name(one.value) if isinstance(one, tir.Evaluate) else None for one in body]
-    if any(name in _BY_HAND for name in names):
-        return None
-    effects = [Effects(one, sources) for one in body]
-    written: Counter[Any] = Counter()
-    for effect in effects:
-        written.update(effect.writes)
-    bound = {one.var: one.value for one in body if isinstance(one, tir.Bind)}
-    producers = []
-    for position, (one, name) in enumerate(zip(body, names)):
-        if _jumps(one):
-            break
-        if name == "copy":
-            producer = _producer(position, one, effects, written, bound, sources)
-            if producer is not None:
-                producers.append(producer)
-    if not producers:
-        return None
-    stages = _wanted_stages(node)
-    return Pipeline(node, body, stages, stages, _grouped(producers))
-
-
-def _grouped(producers: list[Producer]) -> tuple[tuple[Producer, ...], ...]:
-    uses = sorted({producer.first_use for producer in producers})
-    return tuple(tuple(p for p in producers if p.first_use == use) for use in uses)
-
-
-def _producer(
-    position: int, node: Any, effects: list[Effects], written: Counter[Any], bound: dict[Any, Any], sources: Any
-) -> Producer | None:
-    call = read(node.value, node.span)
-    source, target = call["source"], call["target"]
-    tile = target.buffer
-    if scope(source.buffer) != "global" or scope(tile) != SHARED or dtype_of(source.buffer) != dtype_of(tile):
-        return None
-    if tile in sources or not _whole(target) or written[tile] != 1 or written[root(source.buffer, sources)]:
-        return None
-    uses = [at for at, effect in enumerate(effects) if tile in effect.reads]
-    if not uses or uses[0] < position or any(tile in effect.other for effect in effects):
-        return None
-    begin = tuple(_expanded(index, bound) for index in source.begin)
-    extent = tuple(_expanded(index, bound) for index in source.extent)
-    defined = set(bound)
-    for index in (*begin, *extent):
-        used = variables(index)
-        if used & defined or has(index, tvm.ir.Call) or any(root(v, sources) in written or v in written for v in used):
-            return None
-    moved = RegionOperand(source.buffer, begin, extent)
-    return Producer(position, uses[0], replace(call, operands={**call.operands, "source": moved}), tile)
-
-
-def _expanded(index: Any, bound: dict[Any, Any]) -> Any:
-    """An index with the bindings of the turn put in, as far as they do not call anything."""
-    for _ in range(8):
-        used = {var: bound[var] for var in variables(index) if var in bound and not has(bound[var], tvm.ir.Call)}
-        if not used:
-            break
-        index = substitute(index, used)
-    return index
-
-
-def _whole(target: RegionOperand) -> bool:
-    return all(constant(begin) == 0 for begin in target.begin) and all(
-        constant(extent) == constant(size) for extent, size in zip(target.extent, target.buffer.shape)
-    )
-
-
-def _jumps(node: Any) -> bool:
-    return has(node, (tir.Break, tir.Continue))
-
-
-def _with_tiles_of_their_own(plans: list[Pipeline], body: Any) -> list[Pipeline]:
-    """Without the copies into tiles that are also used outside of the loops that copy into them."""
-    total = _uses(body)
-    while True:
-        inside: Counter[Any] = Counter()
-        for plan in plans:
-            mine = _uses(plan.loop.body)
-            for tile in plan.tiles:
-                inside[tile] += mine[tile]
-        foreign = {tile for tile, count in inside.items() if count != total[tile]}
-        if not foreign:
-            return plans
-        kept = []
-        for plan in plans:
-            left = [p for group in plan.groups for p in group if p.target not in foreign]
-            if left:
-                kept.append(replace(plan, groups=_grouped(left)))
-        plans = kept
-
-
-def _uses(body: Any) -> Counter[Any]:
-    """How often each buffer occurs, its allocation apart."""
-    found: Counter[Any] = Counter()
-
-    def note(var: Any) -> None:
-        found[var] += 1
-
-    tvm_ffi.structural_walk(body, (tvm.ir.Var, note))
-    walk(body, (tir.AllocBuffer, lambda node: found.subtract({node.buffer: 1})))
-    return found
-
-
-# ---- its form with cp.async ----
 
 
 class _Rewriter:
@@ -328,7 +117,10 @@ class _Ring:
             if position not in copied:
                 body.append(in_version(self.rewriter.statement(one), self.tiles, slot))
         annotations = {key: value for key, value in node.annotations.items() if key != STAGES}
-        return sequence([*start, loop(node, body=sequence(body, node.span), annotations=annotations)], node.span)
+        turns = loop(node, body=sequence(body, node.span), annotations=annotations)
+        # Copies for turns that a `break` leaves out would land in what comes after.
+        end = [tir.Evaluate(operation("wait_group", 0), node.span)] if plan.left_early else []
+        return sequence([*start, turns, *end], node.span)
 
     @property
     def tiles(self) -> dict[Any, Any]:

@@ -7,7 +7,7 @@ version, ignores keys that it does not know, and takes an absent key for null.
      cell{text, first_line}, diagnostics, pages{code: page}, patched{text, titles}, pipeline[{name, group, reason}],
      kernels, run, previous}
     kernel      {name, ok, span, line, source?, parameters, stages, default, unroll, launches, facts, arena, layouts,
-                 findings, counters, printed}: see `kernel_json`
+                 pipelines, findings, counters, printed}: see `kernel_json`
     stage       see `stage_json`
     unroll      see `expansion_json`
     diagnostic  and page: see `diagnostic_json`

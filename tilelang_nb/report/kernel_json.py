@@ -1,9 +1,11 @@
 """A kernel in the JSON report.
 
     kernel      {name, ok, span, line, source?, parameters, stages, default, unroll, launches[{name, grid, block}],
-                 facts, arena[{name, offset, bytes, line?, shape?, dtype?}], layouts, findings, counters, printed}
+                 facts, arena[{name, offset, bytes, line?, shape?, dtype?}], layouts, pipelines, findings,
+                 counters, printed}
     fact        {name, value, unit, detail, origin, ok, line, used, max}
     layout      see `layout_json`
+    pipeline    see `pipeline_json`
 
 `source` is there for a kernel whose text is not that of the cell: one that a factory of another cell made.  Counters
 are facts of the simulated device about the last call.  A finding is a diagnostic; one of a statement that a
@@ -23,6 +25,7 @@ from .diagnostic_json import diagnostic, place, string
 from .expansion_json import turn_of, unroll
 from .facts import Fact, counted, facts, launch_shapes, lowered, ready_stages
 from .layout_json import layout
+from .pipeline_json import pipeline
 from .stage_json import Allocation, allocations, chosen_of, stages
 from .timing_facts import run_facts
 
@@ -69,6 +72,7 @@ def kernel(one: Any, name: str, subject: Any, show: Sequence[str] = (), run: Cel
             for buffer in (program.shared_memory if program else ())
         ],
         "layouts": [layout(known) for known in getattr(program, "maps", ())],
+        "pipelines": [pipeline(known) for known in getattr(program, "pipelines", ())],
         "findings": list(_findings(one, expansion)),
         "counters": [fact(figure) for figure in counted(one)],
         "printed": [string(line) for line in one.printed],
