@@ -23,8 +23,8 @@ export interface Look {
   readonly title?: string | null;
   /** In place of the text. */
   readonly node?: Kid;
-  /** Number of the pin, from 0. */
-  readonly pin?: number | null;
+  /** Numbers of the pins, from 0. */
+  readonly pins?: readonly number[];
   readonly data?: Record<string, string | null | undefined>;
 }
 
@@ -127,8 +127,9 @@ export class CodeView {
     this.cursor = row;
     const y = row * ROW;
     const height = this.scroller.clientHeight;
-    if (y < this.top) this.scrollTo(byStep ? y : y - height / 2 + ROW);
-    else if (y + ROW > this.top + height - 4) this.scrollTo(byStep ? y + ROW - height + 10 : y - height / 2 + ROW);
+    const middle = y - Math.max(0, Math.floor(height / 2 / ROW) - 1) * ROW;
+    if (y < this.top) this.scrollTo(byStep ? y : middle);
+    else if (y + ROW > this.top + height - 4) this.scrollTo(byStep ? y + ROW - height + 10 : middle);
     this.paint();
   }
 
@@ -202,7 +203,8 @@ export class CodeView {
 
   private draw(row: number): HTMLElement {
     const look = this.rows.look(row);
-    const pinned = look.pin !== undefined && look.pin !== null;
+    const [pin, also] = look.pins ?? [];
+    const pinned = pin !== undefined;
     const element = h(
       "div",
       {
@@ -214,13 +216,15 @@ export class CodeView {
         "aria-posinset": row + 1,
         "aria-setsize": this.rows.count,
         title: look.title,
-        "data-pin": pinned ? look.pin! + 1 : null,
+        "data-pin": pinned ? pin + 1 : null,
+        "data-pin-also": also === undefined ? null : look.pins!.slice(1).map((one) => one + 1).join(" "),
         ...look.data,
       },
       span("gutter", look.gutter),
       span("line", look.node ?? painted(look.text, look.language, look.marks, look.carry)),
     );
-    if (pinned) element.style.setProperty("--pin", `var(--pin${look.pin})`);
+    if (pinned) element.style.setProperty("--pin", `var(--pin${pin})`);
+    if (also !== undefined) element.style.setProperty("--also", `var(--pin${also})`);
     return element;
   }
 

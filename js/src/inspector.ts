@@ -14,16 +14,17 @@ import { StagePane, type CodePane } from "./panes/stage";
 import { Timeline } from "./panes/timeline";
 import { UnrollPane } from "./panes/unroll";
 import { Verdict } from "./panes/verdict";
+import type { Site } from "./expansion";
 import { Search } from "./search";
-import { firstState, inTimeline, picked, pinned, PINS, VIEWS, type Pane, type Shell, type State, type View } from "./state";
+import { firstState, inTimeline, picked, pinned, PINS, VIEWS, type Inserted, type Pane, type Shell, type State, type View } from "./state";
 import { Steps } from "./steps";
 import { clamp, grouped, plural } from "./text";
 import { applyTheme, watchTheme } from "./theme";
 import { lineText, type Stage, type Trace } from "./trace";
 
 export interface Options {
-  /** Puts text into a new cell below the one that the view belongs to; says whether it could. */
-  insertCell?: (text: string) => Promise<boolean>;
+  /** Puts text into a new cell below the one that the view belongs to; says what came of it. */
+  insertCell?: (text: string) => Promise<Inserted>;
   /** Asks for a stage that is compiled on demand; an update with its text follows, or a note. */
   requestStage?: (kernel: string, stage: string) => void;
   /** Where Escape leads when nothing in the view is left to close. */
@@ -48,11 +49,12 @@ export class Inspector implements Shell {
   readonly differ = new Differ();
   readonly trace: Trace;
   state: State;
-  readonly insert: ((text: string) => Promise<boolean>) | null;
+  readonly insert: ((text: string) => Promise<Inserted>) | null;
   readonly request: ((stage: Stage) => void) | null;
   private readonly verdict: Verdict;
   private readonly timeline: Timeline;
   private readonly source: SourcePane;
+  private readonly unroll: UnrollPane;
   private readonly panes: Record<View, Pane>;
   private readonly area = div("panes");
   private readonly tabs = h("div", { class: "tabs", role: "tablist", "aria-label": "views" });
@@ -62,7 +64,7 @@ export class Inspector implements Shell {
   private readonly why = h("span", { class: "why", "data-tnb": "foot" });
   private readonly live = h("div", { class: "spoken", role: "status", "aria-live": "polite", "data-tnb": "status" });
   private readonly id = `tnb-${++serial}`;
-  private drawn: { view: View; mode: string; stage: Stage } | null = null;
+  private drawn: { view: View; mode: string; stage: Stage; site: Site | null } | null = null;
   private help: HTMLElement | null = null;
   private cameFrom: HTMLElement | null = null;
   private split: number | null = null;
@@ -77,12 +79,14 @@ export class Inspector implements Shell {
     this.insert = options.insertCell ?? null;
     this.request = options.requestStage ? (stage) => this.ask(stage) : null;
     this.state = firstState(trace, before, isSameRun);
+    this.root.toggleAttribute("data-told", trace.wire.run?.told === true);
     this.root.setAttribute("aria-label", `tilelang inspector${this.state.kernel.name ? `, ${this.state.kernel.name}` : ""}`);
     this.holder.id = `${this.id}-panel`;
     this.verdict = new Verdict(this);
     this.timeline = new Timeline(this);
     this.source = new SourcePane(this);
-    this.panes = { stage: new StagePane(this), diff: new DiffPane(this), unroll: new UnrollPane(this), problems: new ProblemsPane(this), run: new RunPane(this) };
+    this.unroll = new UnrollPane(this);
+    this.panes = { stage: new StagePane(this), diff: new DiffPane(this), unroll: this.unroll, problems: new ProblemsPane(this), run: new RunPane(this) };
     this.field = h("input", {
       class: "field",
       type: "search",
@@ -205,7 +209,7 @@ export class Inspector implements Shell {
   }
 
   private further(lines: readonly number[], kinds: readonly string[]): Kid {
-    const words: Record<string, string> = { call: "called in line", definition: "names line", layout: "laid out by line", statement: "with line" };
+    const words: Record<string, string> = { call: "called in line", return: "value of line", definition: "names line", layout: "laid out by line", statement: "with line" };
     return lines.length > 1 && span("dim", `, ${lines.slice(1, 5).map((line, i) => `${words[kinds[i]] ?? "with line"} ${line}`).join(", ")}`);
   }
 
@@ -283,7 +287,8 @@ export class Inspector implements Shell {
   private draw(): void {
     const { state } = this;
     if (!this.views().includes(state.view)) this.state = { ...state, view: "stage" };
-    const { view, stage, mode } = this.state;
+    if (state.view === "unroll") this.state = { ...state, site: this.unroll.site() };
+    const { view, stage, mode, site } = this.state;
     this.holder.setAttribute("aria-labelledby", `${this.id}-${view}`);
     for (const [name, value] of Object.entries({ view, stage: stage.name, kernel: this.state.kernel.name })) this.root.setAttribute(`data-${name}`, value);
     this.root.classList.toggle("tall", this.state.isTall);
@@ -298,7 +303,8 @@ export class Inspector implements Shell {
     pane.draw();
     if (isNew && isCode(pane)) pane.restore();
     const moved = isNew || this.drawn?.stage !== stage;
-    this.drawn = { view, mode, stage };
+    if (view === "unroll" && site && this.drawn?.site !== site) this.source.reveal(site.line);
+    this.drawn = { view, mode, stage, site };
     if (moved && view === "stage" && pinned(this.state.pins).length) this.steps.showLongest(pinned(this.state.pins)[0]);
     if (moved || !this.why.hasChildNodes()) this.tell(this.hint());
   }
@@ -394,8 +400,7 @@ export class Inspector implements Shell {
       this.say(`problem ${problem + 1} of ${length}: ${wire.severity}, ${wire.message}`);
     },
     sweep: (distance) => {
-      const pane = this.panes[this.state.view];
-      if (pane instanceof UnrollPane) pane.sweep(distance);
+      if (this.state.view === "unroll") this.unroll.sweep(distance);
     },
     view: (number) => {
       const view = VIEWS[number - 1];

@@ -17,7 +17,7 @@ export interface Origin {
 }
 
 /** What a source line makes, rather than what merely names its buffer or follows its layout. */
-export const makes = (kind: Stretch["kind"]): boolean => kind === "origin" || kind === "call" || kind === "statement";
+export const makes = (kind: Stretch["kind"]): boolean => kind !== "definition" && kind !== "layout";
 
 /** The links, read from the runs alone: the timeline asks for those of every stage. */
 interface Links {

@@ -34,12 +34,15 @@ export interface State {
   readonly asked: string | null;
 }
 
+/** What became of a text for a new cell: nothing, a cell, a cell that has the focus. */
+export type Inserted = "" | "inserted" | "selected";
+
 export interface Shell {
   readonly trace: Trace;
   readonly state: State;
   readonly differ: Differ;
   /** Puts text into a new cell below; null where there is no notebook. */
-  readonly insert: ((text: string) => Promise<boolean>) | null;
+  readonly insert: ((text: string) => Promise<Inserted>) | null;
   set(patch: Partial<State>): void;
   /** Asks for a stage that is compiled on demand; null where nobody can be asked. */
   readonly request: ((stage: Stage) => void) | null;
@@ -64,17 +67,18 @@ export interface Pane {
   close?(): void;
 }
 
-/** The pin that a line carries, and whether only through a further line (a call, a layout); null for none. */
-export function pinOf(pins: readonly (number | null)[], origin: Origin | null): { pin: number; isFurther: boolean } | null {
-  if (!origin) return null;
-  const direct = pins.indexOf(origin.lines[0]);
-  if (direct >= 0) return { pin: direct, isFurther: false };
-  for (let i = 1; i < origin.lines.length; i++) {
-    const pin = pins.indexOf(origin.lines[i]);
-    if (pin >= 0) return { pin, isFurther: true };
-  }
-  return null;
+export interface Carried {
+  readonly pin: number;
+  readonly isFurther: boolean;
 }
+
+/** The pins that a line carries, that of its origin first; isFurther: only through a further line (a call, a layout). */
+export function pinsOf(pins: readonly (number | null)[], origin: Origin | null): Carried[] {
+  return (origin?.lines ?? []).map((line, i) => ({ pin: pins.indexOf(line), isFurther: i > 0 })).filter(({ pin }) => pin >= 0);
+}
+
+/** The first of them; null for none. */
+export const pinOf = (pins: readonly (number | null)[], origin: Origin | null): Carried | null => pinsOf(pins, origin)[0] ?? null;
 
 export const pinned = (pins: readonly (number | null)[]): number[] => pins.filter((line) => line !== null);
 

@@ -2,6 +2,7 @@
 // cell; a plain page calls mount().
 
 import { faultNote } from "./fault";
+import type { Inserted } from "./state";
 import { mount, type Mounted } from "./view";
 import { unpacked } from "./wire";
 
@@ -62,20 +63,34 @@ async function render({ model, el, signal }: Context): Promise<() => void> {
   };
 }
 
-/** A new code cell under the one whose output holds this view: the static copy beside it carries the view's mark. */
-async function insertBelow(notebook: NotebookModel, model: Model, el: HTMLElement, text: string): Promise<boolean> {
-  const cell = el.closest<HTMLElement>("[data-windowed-list-index]");
+/**
+ * A new code cell under the one whose output holds this view: the static copy beside it carries the view's mark. Says whether the
+ * cell is there, and whether the focus is in it.
+ */
+async function insertBelow(notebook: NotebookModel, model: Model, el: HTMLElement, text: string): Promise<Inserted> {
+  const cell = el.closest<HTMLElement>(INDEXED);
   const index = marked(notebook, `tnb-${String(model.get("ident"))}`) ?? Number(cell?.dataset.windowedListIndex ?? NaN);
-  if (!(index >= 0 && index < notebook.cells.length)) return false;
+  if (!(index >= 0 && index < notebook.cells.length)) return "";
+  // asked for now: the view may be taken out of the page while the notebook makes room
+  const page = el.closest(".jp-Notebook");
   notebook.sharedModel.insertCell(index + 1, { cell_type: "code", source: text, metadata: {} });
-  // it is selected as a click on its prompt would: Shift+Enter then runs it
-  setTimeout(() => {
-    const next = document.querySelector<HTMLElement>(`[data-windowed-list-index="${index + 1}"]`);
-    next?.scrollIntoView({ block: "nearest" });
-    const prompt = next?.querySelector(".jp-InputPrompt");
-    for (const kind of ["mousedown", "mouseup"]) prompt?.dispatchEvent(new MouseEvent(kind, { bubbles: true, cancelable: true, button: 0 }));
-  }, 150);
-  return true;
+  return page && (await focused(page, index + 1)) ? "selected" : "inserted";
+}
+
+const INDEXED = "[data-windowed-list-index]";
+const TRIES = 30; // frames of 50 ms; a notebook makes the editor of a cell when it comes into sight
+
+/** Puts the focus into the editor of a cell, which selects the cell. */
+async function focused(page: Element, index: number): Promise<boolean> {
+  for (let i = 0; i < TRIES; i++) {
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    const cell = page.querySelector<HTMLElement>(`[data-windowed-list-index="${index}"]`);
+    cell?.scrollIntoView({ block: "nearest" });
+    const editor = cell?.querySelector<HTMLElement>(".cm-content");
+    editor?.focus();
+    if (editor?.contains(document.activeElement)) return true;
+  }
+  return false;
 }
 
 /** Number of the cell with an output that carries a mark. */

@@ -9,8 +9,9 @@ export type Severity = "error" | "warning" | "note";
 export type StageState = "landmark" | "changed" | "same" | "failed" | "not_reached" | "on_demand";
 /** line, column, end line, end column */
 export type WireSpan = readonly [number, number, number, number];
-/** What a further source line of an IR line is: where the macro was called, the buffer defined, its layout decided, the statement goes on. */
-export type LinkKind = "call" | "definition" | "layout" | "statement";
+/** What a further source line of an IR line is: where the macro was called, or gave a value back that is in the line; where the buffer
+    was defined, its layout decided; where the statement goes on. */
+export type LinkKind = "call" | "return" | "definition" | "layout" | "statement";
 
 export interface WireFact {
   name: string;
@@ -137,6 +138,8 @@ export interface WireRun {
   launches?: readonly { kernel: string; count: number }[] | null;
   facts?: readonly WireFact[] | null;
   findings?: number | null;
+  /** The cell failed with an error that says nothing beside the diagnostics. */
+  told?: boolean | null;
 }
 
 export interface WirePrevious {

@@ -3,7 +3,7 @@ import { CodeView } from "../src/code_view";
 import { neighbour, Search } from "../src/search";
 import { shown } from "../src/text";
 import { Listing } from "../src/listing";
-import { picked, pinOf } from "../src/state";
+import { picked, pinOf, pinsOf } from "../src/state";
 import { mount, type Mounted } from "../src/view";
 import { made, names, wire } from "./fixtures";
 
@@ -50,7 +50,7 @@ describe("text of others", () => {
       const text = JSON.stringify(wire(name));
       // every string that is no key of the format is followed by markup
       const hostile = JSON.parse(text, (key, value: unknown) =>
-        typeof value === "string" && !["format", "state", "language", "severity", "kind", "same_as", "name", "default", "group"].includes(key) && !/^(call|definition|layout|statement)$/.test(value) ? value + attack : value,
+        typeof value === "string" && !["format", "state", "language", "severity", "kind", "same_as", "name", "default", "group"].includes(key) && !/^(call|return|definition|layout|statement)$/.test(value) ? value + attack : value,
       ) as unknown;
       const root = show(hostile);
       for (const tab of [...root.querySelectorAll<HTMLElement>('[data-tnb="tab"]')].map((element) => element.dataset.name)) {
@@ -126,6 +126,51 @@ describe("links", () => {
     expect(picked([7, 8, null, null], 8, false)).toEqual([8, null, null, null]);
     expect(picked([1, 2, 3, 4], 5, true)).toEqual([1, 2, 3, 5]);
     expect(pinOf([9, 4, null, null], { lines: [4, 9], kinds: ["call"] })).toEqual({ pin: 1, isFurther: false });
+    expect(pinsOf([9, 4, null, null], { lines: [4, 9], kinds: ["call"] })).toEqual([{ pin: 1, isFurther: false }, { pin: 0, isFurther: true }]);
+    expect(pinsOf([9, null, null, null], null)).toEqual([]);
+  });
+  test("a row with two pins shows both numbers and both colours", () => {
+    const trace = wire("macro");
+    const root = show(trace);
+    const rows = trace.cell!.text.split("\n");
+    const call = rows.findIndex((row) => row.includes("bounded(x[i]")) + 1;
+    const back = rows.findIndex((row) => row.includes("return v * v")) + 1;
+    click(root, '[data-tnb="chip"][data-name="tile"]');
+    click(root, `[data-tnb="source"] [data-line="${call}"]`);
+    click(root, `[data-tnb="source"] [data-line="${back}"]`, true);
+    const both = [...root.querySelectorAll<HTMLElement>('[data-tnb="code"] [data-pin-also]')].filter((row) => row.dataset.pin === "1");
+    expect(both.length).toBeGreaterThan(0);
+    expect(both[0].dataset.pinAlso).toBe("2");
+    expect([...both[0].querySelectorAll(".dot")].map((dot) => dot.textContent)).toEqual(["1", "2"]);
+    expect([both[0].style.getPropertyValue("--pin"), both[0].style.getPropertyValue("--also")]).toEqual(["var(--pin0)", "var(--pin1)"]);
+  });
+});
+
+describe("findings", () => {
+  test("one of a loop that ran while the kernel was built leads to its turn", () => {
+    const root = show(wire("findings"));
+    const turns = [...root.querySelectorAll<HTMLElement>('[data-tnb="turn"]')];
+    expect(turns.map((turn) => turn.textContent)).toEqual(["d = -1"]);
+    turns[0].click();
+    expect(root.dataset.view).toBe("unroll");
+    expect(root.querySelector<HTMLInputElement>('[data-tnb="knob"]')!.value).toBe("0");
+    expect(root.querySelector('[data-tnb="bound"][data-name="d"]')!.getAttribute("title")).toBe("d = -1");
+  });
+});
+
+describe("unroll", () => {
+  test("shows the lines of a turn or the template, and the source line of what is picked", () => {
+    const root = show(wire("stencil"));
+    click(root, '[data-tnb="tab"][data-name="unroll"]');
+    const part = (name: string): HTMLElement => root.querySelector<HTMLElement>(`[data-tnb="part"][data-name="${name}"]`)!;
+    const details = root.querySelector(".details")!;
+    expect([part("lines"), part("template")].map((one) => one.getAttribute("aria-pressed"))).toEqual(["true", "false"]);
+    expect(details.classList.contains("folded")).toBe(false);
+    click(root, '[data-tnb="part"][data-name="template"]');
+    expect(part("template").getAttribute("aria-pressed")).toBe("true");
+    expect(details.classList.contains("folded")).toBe(true);
+    const picked = root.querySelector('[data-tnb="node"][aria-selected="true"]')!;
+    expect(root.querySelectorAll('[data-tnb="source"] .row.lit').length).toBe(Number(picked.getAttribute("aria-level")));
   });
 });
 

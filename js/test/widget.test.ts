@@ -80,6 +80,24 @@ describe("a widget of a notebook", () => {
     el.querySelector<HTMLElement>('[data-tnb="insert-patched"]')!.click();
     await settled();
     expect(inserted).toEqual([[2, { cell_type: "code", source: wire("failed").patched!.text, metadata: {} }]]);
+    expect(el.querySelector('[data-tnb="status"]')!.textContent).toMatch(/is below; .* click it/);
+    leave();
+  });
+
+  test("the patched cell gets the focus, in the notebook of the view", async () => {
+    const cells = [{ toJSON: () => ({ outputs: [{ data: { "text/html": '<div class="tnb-0123456789ab">' } }] }) }];
+    const page = (): HTMLElement => document.body.appendChild(Object.assign(document.createElement("div"), { className: "jp-Notebook" }));
+    const el = hosted();
+    const [other, own] = [page(), page()];
+    own.append(el);
+    const made = (to: HTMLElement): void => void to.insertAdjacentHTML("beforeend", '<div data-windowed-list-index="1"><div class="cm-content" tabindex="0"></div></div>');
+    made(other);
+    const notebook = { cells: { length: 1, get: (i: number) => cells[i] }, sharedModel: { insertCell: () => setTimeout(() => made(own), 120) } };
+    const leave = await widget.render({ model: modelOf(packed(wire("failed")), { widget_manager: { context: { model: notebook } } }), el });
+    el.querySelector<HTMLElement>('[data-tnb="insert-patched"]')!.click();
+    await expect.poll(() => document.activeElement === own.querySelector(".cm-content"), { timeout: 5000 }).toBe(true);
+    await settled();
+    expect(el.querySelector('[data-tnb="status"]')!.textContent).toContain("has the focus");
     leave();
   });
 

@@ -93,7 +93,13 @@ def test_without_saved_states_the_static_copies_are_there(dark_lab: Lab, browser
     dark_lab.end_sessions()
     page = dark_lab.open(browser, "plain.ipynb", kernel=False)
     page.wait_for_selector(".tilelang-nb-static")
-    assert len(copies(page)) == 2
+    page.wait_for_selector("text=Error displaying widget", state="attached")
+    assert not any(error.is_visible() for error in page.locator("text=Error displaying widget").all())
+    first, second = copies(page)
+    assert "blur" in first and "Save Widget State Automatically" in first
+    assert "row_scale" in second and "error[TL003]" in page.locator(".jp-OutputArea").last.inner_text()
+    error = page.locator('.jp-OutputArea-output[data-mime-type$="err"], .jp-OutputArea-output[data-mime-type$="error"]')
+    assert error.last.locator("pre").evaluate("pre => pre.clientHeight") > 100, "all of the error, where no view shows it"
     page.close()
 
 

@@ -190,7 +190,7 @@ def test_the_knob_sweeps_the_iterations_of_a_nested_loop(page: Any) -> None:
     tab(found, "unroll")
     loop = line_of(trace_cells.STENCIL, "for d, w in taps:")
     part(found, "node").filter(has_text="for d, w in taps").click()
-    assert f"line {loop}" in part(found, "node").filter(has_text="for d, w in taps").inner_text()
+    assert f"line {loop}" in part(found, "node").filter(has_text="for d, w in taps").text_content()
     knob = part(found, "knob", '[data-depth="1"]')
     knob.focus()
     page.keyboard.press("Home")
@@ -298,7 +298,9 @@ def test_a_fix_becomes_a_cell_below_that_runs(lab: Any, browser: Any) -> None:
     found = opened.locator(READY)
     assert part(found, "problem").count() == 3
     assert part(found, "source").locator("[data-squiggle]").count() >= 3
-    assert "error[TL003]" in opened.locator(".jp-OutputArea-output").last.inner_text()
+    error = opened.locator('.jp-RenderedText:is([data-mime-type$="err"], [data-mime-type$="error"])')
+    assert error.locator("pre").inner_text().startswith("3 errors in this cell\nerror[TL003]"), "whole where it is read"
+    assert error.locator("pre").evaluate("element => element.clientHeight") < 25, "one line beside the view"
     part(found, "source").focus()
     opened.keyboard.press("F8")
     assert part(found, "problem", '[aria-current="true"]').count() == 1
@@ -306,8 +308,9 @@ def test_a_fix_becomes_a_cell_below_that_runs(lab: Any, browser: Any) -> None:
     cells = opened.locator(".jp-Notebook .jp-CodeCell")
     wait_for(lambda: cells.count() == 4, "the cell below")
     new = cells.nth(2)
+    opened.wait_for_function("document.activeElement?.closest('.jp-CodeCell')", timeout=SECONDS * 1000)
+    assert new.evaluate("cell => cell.contains(document.activeElement)"), "the new cell has the focus"
     assert "T.copy(A[by, 0], row)" in new.locator(".jp-InputArea").inner_text()
-    new.locator(".jp-InputPrompt").click()
     opened.keyboard.press("Control+Enter")
     lab.await_views(opened, 2)
     assert opened.locator(READY).nth(1).get_attribute("data-kernel") == "row_scale"

@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 
 # Runs of one cell whose widgets live on: a view of an earlier run may stand elsewhere on the page.
 RUNS_OF_A_CELL = 2
+# Below a static copy JupyterLab says "model not found" for a widget whose state was not saved.  A widget that came up
+# holds elements, that error is a text.  Where a notebook is not trusted neither the error nor this is there.
+NO_ERROR = (
+    "<style>.jp-OutputArea-child:has(.tilelang-nb-static) + .jp-OutputArea-child > .jupyter-widgets:not(:has(*))"
+    " { display: none }</style>"
+)
 # Cells whose outputs are known to `freeze`, and whose last run is kept to compare the next one with.
 CELLS = 200
 
@@ -61,7 +67,7 @@ class Outputs:
         data = to_data(subject, run, stages)
         asked = {"show": stages, "diagnostics": diagnostics, "launches": False}
         mark = f"tilelang-nb-static {mark_of(run.ident)}"
-        static = provided("html")(subject, compact=True, mark=mark, **asked)
+        static = NO_ERROR + provided("html")(subject, compact=True, mark=mark, **asked)
         view = KernelView(data, more=lambda kernel, stage: with_stage(subject, run, kernel, stage, stages))
         display(Shown(provided("text")(subject, **asked), html=static), display_id=f"{run.ident}-static")
         display(view, display_id=run.ident)

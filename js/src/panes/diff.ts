@@ -6,7 +6,7 @@ import { bold, button, div, fill, h, keycap, span } from "../dom";
 import { Listing } from "../listing";
 import type { Tick } from "../minimap";
 import type { Mark } from "../paint";
-import { LAST_RUN, pinOf, type Shell } from "../state";
+import { LAST_RUN, pinOf, pinsOf, type Shell } from "../state";
 import { clamp, grouped, plural } from "../text";
 import { differences } from "../words";
 import { baseOf } from "./diff_base";
@@ -256,7 +256,7 @@ export class DiffPane implements CodePane {
     if (!line) return { text: "", language: b.language, gutter: null, class: "nothing" };
     const { state } = this.shell;
     const text = listing.rows[line - 1];
-    const pin = pinOf(state.pins, listing.origin(line));
+    const pins = pinsOf(state.pins, listing.origin(line));
     const change = kind === SAME ? "same" : isLeft ? "del" : "add";
     const hits = state.search.marks(text);
     const numbers = view === this.unified ? [span("number", rows.a[row] || null), span("number", rows.b[row] || null)] : span("number", line);
@@ -265,9 +265,9 @@ export class DiffPane implements CodePane {
       language: listing.language,
       carry: carriesOf(listing).at(line - 1),
       marks: [...(kind === SAME ? [] : this.words(row, isLeft)), ...hits],
-      pin: pin?.pin,
-      class: `${change}${pin?.isFurther ? " further" : ""}`,
-      gutter: [numbers, span("sign", change === "add" ? "+" : change === "del" ? "−" : pin && pinDot(pin.pin))],
+      pins: pins.map(({ pin }) => pin),
+      class: `${change}${pins[0]?.isFurther ? " further" : ""}`,
+      gutter: [numbers, span("sign", change === "add" ? "+" : change === "del" ? "−" : span("dots", pins.map(pinDot)))],
       data: { "data-line": String(line), "data-change": change, "data-hit": hits.length ? "" : null },
     };
   }

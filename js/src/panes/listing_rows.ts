@@ -6,7 +6,7 @@ import { Carries } from "../highlight";
 import { added, before } from "../lineage";
 import type { Listing } from "../listing";
 import type { Tick } from "../minimap";
-import { pinOf, type Shell } from "../state";
+import { pinsOf, type Carried, type Shell } from "../state";
 import type { Stage } from "../trace";
 
 const LARGE = 500_000; // characters
@@ -32,7 +32,7 @@ function originCell(listing: Listing, line: number, pin: Kid): Kid {
 }
 
 /** A pin is told by its number, not by its colour alone. */
-export const pinDot = (pin: number): Kid => h("span", { class: "dot", style: { "--pin": `var(--pin${pin})` } }, pin + 1);
+export const pinDot = ({ pin }: Carried): Kid => h("span", { class: "dot", style: { "--pin": `var(--pin${pin})` } }, pin + 1);
 
 export class ListingRows implements Rows {
   readonly count: number;
@@ -82,7 +82,7 @@ export class ListingRows implements Rows {
     const { listing } = this;
     const text = listing.rows[row];
     const origin = listing.origin(line);
-    const pin = pinOf(state.pins, origin);
+    const pins = pinsOf(state.pins, origin);
     const isNew = this.isNew?.[line] === 1;
     const turn = this.turns ? this.turns.of(line) : -1;
     const iteration = turn < 0 ? null : turn === this.turns!.picked ? "this" : "other";
@@ -92,8 +92,8 @@ export class ListingRows implements Rows {
       language: listing.language,
       carry: carriesOf(listing).at(row),
       marks: hits,
-      pin: pin?.pin,
-      class: [pin?.isFurther && "further", iteration === "this" && "lit", iteration === "other" && "pale"].filter(Boolean).join(" "),
+      pins: pins.map(({ pin }) => pin),
+      class: [pins[0]?.isFurther && "further", iteration === "this" && "lit", iteration === "other" && "pale"].filter(Boolean).join(" "),
       title: origin ? null : listing.gap(line),
       data: {
         "data-line": String(line),
@@ -101,13 +101,13 @@ export class ListingRows implements Rows {
         "data-iteration": iteration,
         "data-hit": hits.length ? "" : null,
       },
-      gutter: [h("span", { class: `edge${isNew ? " on" : ""}`, title: isNew ? `new in ${this.stage.name}` : null }), span("number", line), originCell(listing, line, pin && this.begins(line, pin.pin) && pinDot(pin.pin))],
+      gutter: [h("span", { class: `edge${isNew ? " on" : ""}`, title: isNew ? `new in ${this.stage.name}` : null }), span("number", line), originCell(listing, line, pins.length > 0 && span("dots", pins.filter((one) => this.begins(line, one)).map(pinDot)))],
     };
   }
 
   /** Is a line the first of a stretch with this pin? */
-  private begins(line: number, pin: number): boolean {
-    return line === 1 || pinOf(this.shell.state.pins, this.listing.origin(line - 1))?.pin !== pin;
+  private begins(line: number, { pin }: Carried): boolean {
+    return line === 1 || !pinsOf(this.shell.state.pins, this.listing.origin(line - 1)).some((above) => above.pin === pin);
   }
 
   *ticks(): Iterable<Tick> {

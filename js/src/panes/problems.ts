@@ -79,8 +79,9 @@ export class ProblemsPane implements Pane {
         void insert(text).then(
           (done) => {
             if (done) {
-              this.shell.tell("a patched cell was inserted below: Shift+Enter there runs it");
-              this.shell.say("a patched cell was inserted below");
+              const words = `the patched cell is below${done === "selected" ? " and has the focus: Shift+Enter runs it" : "; this notebook does not let it be selected from here: click it, then Shift+Enter runs it"}`;
+              this.shell.tell(words);
+              this.shell.say(words);
             } else this.shell.copy(text, "the patched cell, to be pasted in a new cell");
           },
           () => this.shell.copy(text, "the patched cell, to be pasted in a new cell"),
@@ -125,14 +126,21 @@ export class ProblemsPane implements Pane {
 
   /** To the iteration in which a finding was seen. */
   private turnLink(problem: Problem, index: number): Kid {
-    const { node, path } = problem.wire;
+    const { wire } = problem;
+    const { node, path } = wire;
     const kernel = this.shell.trace.kernels.find((one) => one.name === (problem.foundIn ?? problem.wire.kernel));
     const site = kernel?.sites.find((one) => one.id === node);
     if (!kernel || !site || !path) return null;
-    const turn = site.turn(path);
-    const label = turn ? site.names.map((name, i) => `${name} = ${site.bound(turn)[i] ?? ""}`).join(", ") : path.join(", ");
+    const label = site.chain().map((one, depth) => {
+      const turn = one.turn(path.slice(0, depth + 1));
+      return one.kind === "macro" ? `${one.node.label ?? ""}(…)` : one.names.map((name, i) => `${name} = ${turn ? (one.bound(turn)[i] ?? "") : path[depth]}`).join(", ");
+    });
     const stage = kernel.stages.findLast((one) => one.listing?.hasStatements) ?? kernel.initial;
-    return [" · ", button(`turn-${index}`, `iteration ${label}`, () => this.shell.set({ kernel, view: "unroll", stage, site, path: [...path] }), { class: "link" })];
+    return [
+      wire.where && " · ",
+      span("dim", site.chain().every((one) => one.kind === "macro") ? "made by " : "made in the turn "),
+      button(`turn-${index}`, label.join(" › "), () => this.shell.set({ kernel, view: "unroll", stage, site, path: [...path] }), { class: "link mono", "data-tnb": "turn", title: "show this turn in Unroll" }),
+    ];
   }
 
   /** The lines that a fix changes. */

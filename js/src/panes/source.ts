@@ -144,7 +144,7 @@ export class SourcePane implements Pane {
       language: "python",
       carry: this.carries.at(line - trace.first),
       marks,
-      pin: pin < 0 ? null : pin,
+      pins: pin < 0 ? [] : [pin],
       class: inLoop ? "lit" : "",
       title: weight > 0 ? `${plural(weight, "line")} of ${state.stage.name}` : null,
       data: { "data-line": String(line), "data-hit": state.search.marks(text).length ? "" : null },

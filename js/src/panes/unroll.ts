@@ -23,7 +23,11 @@ export class UnrollPane implements CodePane {
   readonly code: CodeView;
   private readonly tree = h("div", { class: "tree", role: "tree", "aria-label": "what runs while the kernel is built" });
   private readonly knobs = div("knobs");
+  private readonly bar = div("sub parts");
   private readonly folded = h("div", { class: "template", "data-tnb": "template", role: "group", "aria-label": "template of the turns", tabindex: 0 });
+  private readonly details: HTMLElement;
+  /** Where there is no room for both, the lines of the turn are shown or the template. */
+  private showsTemplate = false;
   private readonly empty = div("empty");
   private shownTree: { sites: readonly Site[] } | null = null;
   private shown: { stage: Stage; site: Site; picked: number } | null = null;
@@ -32,9 +36,10 @@ export class UnrollPane implements CodePane {
 
   constructor(private readonly shell: Shell) {
     this.code = new CodeView("unroll", "text of the stage", "code", codeListeners(shell, this));
-    roving(this.tree, DOWN, (distance) => this.walk(distance));
+    roving(this.tree, { ...DOWN, ...ACROSS }, (distance) => this.walk(distance));
     roving(this.tree, { Home: -1e6, End: 1e6 }, (distance) => this.walk(distance));
-    this.element = div("body unroll", this.tree, div("details", this.knobs, this.folded, this.empty, this.code.element));
+    this.details = div("details", this.knobs, this.bar, this.folded, this.empty, this.code.element);
+    this.element = div("body unroll", this.tree, this.details);
   }
 
   close(): void {
@@ -54,6 +59,7 @@ export class UnrollPane implements CodePane {
     const template = templates?.of(picked) ?? null;
     this.drawKnobs(site, path, template, templates);
     this.drawTemplate(site, template, templates, picked);
+    this.details.classList.toggle("folded", this.showsTemplate && template !== null);
     const why = picked < 0
       ? `Line ${site.line} does not run in this turn of the loops around it.`
       : !listing
@@ -107,7 +113,8 @@ export class UnrollPane implements CodePane {
     this.turnTo(site, path.length - 1, path.at(-1)! + distance);
   }
 
-  private site(): Site | null {
+  /** The picked site; at first the one that tells most. */
+  site(): Site | null {
     const { kernel, site } = this.shell.state;
     if (site && kernel.sites.includes(site)) return site;
     const known = this.first.get(kernel);
@@ -163,7 +170,7 @@ export class UnrollPane implements CodePane {
       const isPicked = element.dataset.at === String(kernel.sites.indexOf(picked!));
       element.setAttribute("aria-selected", String(isPicked));
       element.tabIndex = isPicked ? 0 : -1;
-      if (isPicked && this.shown?.site !== picked) requestAnimationFrame(() => element.scrollIntoView?.({ block: "nearest" }));
+      if (isPicked && this.shown?.site !== picked) requestAnimationFrame(() => element.scrollIntoView?.({ block: "nearest", inline: "center" }));
     }
   }
 
@@ -272,7 +279,7 @@ export class UnrollPane implements CodePane {
     if (!showsColumns)
       return div("knob", span("dim mono ellipsis", one.names[0]), strip, one === site && [span(""), div("bounds", bound, span("dim", `turn ${grouped(at + 1)} of ${grouped(trips)}`))]);
     const line = (name: string, get: (turn: number) => string, kind: string): Kid => [
-      span("dim mono ellipsis", name),
+      span(`dim mono ellipsis ${kind}`, name),
       span(`cells ${kind}`, Array.from({ length: trips }, (_, turn) => h("span", { class: turn === at ? "on" : "", title: get(turn), ...(turn === at && kind === "" ? { "data-tnb": "bound", "data-name": name } : {}) }, span("ellipsis", short(get(turn)))))),
     ];
     return div(
@@ -299,12 +306,17 @@ export class UnrollPane implements CodePane {
     ];
   }
 
+  private show(isTemplate: boolean): void {
+    this.showsTemplate = isTemplate;
+    this.shell.set({});
+  }
+
   private holes(site: Site, template: Template): string[] {
     return holeNames(template.holes.length, site.chain().flatMap((one) => one.names));
   }
 
   private drawTemplate(site: Site, template: Template | null, templates: Templates | null, picked: number): void {
-    this.folded.hidden = template === null;
+    this.folded.hidden = this.bar.hidden = template === null;
     if (!template || !templates) return;
     const { stage } = this.shell.state;
     const lines = site.linesOf(stage.listing!, picked).length;
@@ -343,7 +355,15 @@ export class UnrollPane implements CodePane {
         : size === 1
           ? `like no other of ${of}`
           : `${size >= (isPart ? templates.compared : templates.makers) ? (isPart ? `like all ${of}` : `all ${of}`) : `${size} of ${of}`}, equal${template.holes.length ? " but for the marked places" : ""}`;
-    fill(this.folded, div("sub", bold("template"), span("dim grow ellipsis", prose(words)), h("span", { class: "dim", "data-lines": lines }, `${plural(lines, "line")} of `, bold(stage.name))), pre);
+    const part = (name: string, isTemplate: boolean): Kid =>
+      button(`part-${name}`, name, () => this.show(isTemplate), { "aria-pressed": String(this.showsTemplate === isTemplate), "data-tnb": "part", "data-name": name });
+    fill(
+      this.bar,
+      span("segments", part("lines", false), part("template", true)),
+      span("dim grow ellipsis", prose(words)),
+      h("span", { class: "dim", "data-lines": lines }, `${plural(lines, "line")} of `, bold(stage.name)),
+    );
+    fill(this.folded, pre);
   }
 }
 
