@@ -40,12 +40,11 @@ from .addresses import Prover
 from .barrier_placement import Branch, Chain, Loop, Piece, Scope, Summary, place
 from .context import LaunchContext
 from .index_sums import identity
-from .memory_overlap import PARALLEL, Memory, tracked_memory
+from .memory_overlap import ORDERED, PARALLEL, Memory, tracked_memory
 from .rewrite import has, map_children, sequence
 from .uniformity import Uniformity
 
 WARP_GROUPS = "tl.warp_groups"  # attribute around the body of T.ws
-ORDERED = "ordered tiles"  # the fact: shared tiles whose accesses have barriers of their own
 
 
 def insert_barriers(func: tir.PrimFunc, launch: LaunchContext) -> tir.PrimFunc:
@@ -53,8 +52,7 @@ def insert_barriers(func: tir.PrimFunc, launch: LaunchContext) -> tir.PrimFunc:
     if launch.threads == 1:
         return func
     threads = dict(_thread_axes(func.body))
-    ordered = launch.facts.get(ORDERED, ())
-    memory = {buffer: found for buffer, found in tracked_memory(func).items() if buffer not in ordered}
+    memory = tracked_memory(func, launch.facts.get(ORDERED, set()))
     if not memory:
         return func.with_body(_without_groups(func.body))
     uniformity = Uniformity(func.body, threads)

@@ -15,6 +15,7 @@ from .index_sums import identity
 from .rewrite import map_children, scope
 from .views import root, view_source
 
+ORDERED = "ordered tiles"  # the fact: shared tiles whose accesses have barriers of their own
 PARALLEL = "tl.parallel"  # annotation of a lowered T.Parallel loop: its iterations have no order
 
 
@@ -37,8 +38,9 @@ class Memory:
         return self.space == other.space and self.begin < other.end and other.begin < self.end
 
 
-def tracked_memory(func: tir.PrimFunc) -> dict[Any, Memory]:
-    """The buffers whose accesses can conflict: all shared ones, and global ones that the launch writes.
+def tracked_memory(func: tir.PrimFunc, ordered: set[Any]) -> dict[Any, Memory]:
+    """The buffers whose accesses can conflict: all shared ones but those `ordered`, and global ones that the launch
+    writes.
 
     A view has the memory of the buffer it looks into; views in the arena have their place there.
     """
@@ -88,6 +90,8 @@ def tracked_memory(func: tir.PrimFunc) -> dict[Any, Memory]:
             (tvm.ir.Call, called),
         ],
     )
+    for tile in ordered:
+        memory.pop(tile, None)
     arenas = {m.space for m in memory.values() if m.space is not m.key}
     for arena in arenas:  # touched through its views only
         memory.pop(arena, None)

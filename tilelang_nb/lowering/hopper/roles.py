@@ -25,10 +25,11 @@ from tvm.ir import Range, StringImm
 
 from tilelang_nb.language.tile_program import operation, operation_name, read, region
 
-from ..barriers import ORDERED, WARP_GROUPS
+from ..barriers import WARP_GROUPS
 from ..context import SHARED, LaunchContext, ThreadSet
 from ..launches import THREAD_EXTENT
 from ..loop_effects import Effects
+from ..memory_overlap import ORDERED
 from ..ops.accumulator_store import BOX, TILE
 from ..plan_pipelines import Pipeline, Producer, in_version
 from ..rewrite import (
