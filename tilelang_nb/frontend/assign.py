@@ -100,9 +100,7 @@ def store_place(walker: Any, target: ast.expr, base: Any, index: Any, box: list[
         remedy = "store into an element of a buffer"
         raise Refusal(say.UnsupportedSyntax(what=f"a store into {described(base)}", remedy=remedy), target)
     elif isinstance(index, Value):
-        raise Refusal(
-            stores_into_object(of_type(base), getattr(base, "shape", None), getattr(base, "dtype", None)), target
-        )
+        raise Refusal(stores_into_object(of_type(base), base), target)
     else:
         walker.locate(target, walker.check_change, base)
         walker.locate(target, operator.setitem, base, index, box.pop())

@@ -38,7 +38,7 @@ from .macros import parameters
 from .names import Gone, Outer, Plain, Site
 from .parameters import argument_of, parameter
 from .program import Parameter, TileProgram
-from .refusals import empty_like, missing_annotation
+from .refusals import empty_like, is_array, missing_annotation
 from .restarts import Shared
 from .session import outer_of
 from .surroundings import surroundings
@@ -351,7 +351,7 @@ class EagerWalker(Walker):
             if not any(buffer is made for made in self.made) or any(p.name == buffer.name for p in found):
                 problem = "an eager kernel returns tensors that it makes with `T.empty`, each once"
                 remedy = "tensors that are passed are written in place and need no `return`"
-                if not is_device(buffer) and hasattr(buffer, "shape") and hasattr(buffer, "dtype"):
+                if not is_device(buffer) and is_array(buffer):
                     remedy = f"make it with `{empty_like(buffer.shape, buffer.dtype)}`"
                 self.report(Refusal(say.NoResult(problem=problem, remedy=remedy)), self.statement)
                 return [], collection

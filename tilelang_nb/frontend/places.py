@@ -16,7 +16,8 @@ def line_span(text: Text, line: int) -> Span | None:
     if not text.first_line <= line <= text.last_line:
         return None
     written = text.line(line)
-    return Span(line, len(written) - len(written.lstrip()), line, max(len(written.rstrip()), 1))
+    begin = len(written) - len(written.lstrip()) if written.strip() else 0
+    return Span(line, begin, line, max(len(written.rstrip()), 1))
 
 
 def header_span(text: Text, node: ast.AST) -> Span:

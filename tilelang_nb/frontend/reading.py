@@ -11,7 +11,7 @@ from ..source.diagnostic import Diagnostic
 from ..source.syntax_tree import parse
 from ..source.text import Span, Text
 from .depth import deepest_statement, longest_line, too_deep_for_python
-from .places import header_span, line_span
+from .places import header_span
 from .python_mistakes import python_mistake
 
 
@@ -20,12 +20,22 @@ def read(text: Text) -> tuple[ast.Module | None, Diagnostic | None]:
     try:
         return parse(text), None
     except SyntaxError as error:
-        return None, syntax_mistake(error, text)
+        return None, ("null bytes" in str(error.msg) and _unreadable(text)) or syntax_mistake(error, text)
     except (RecursionError, MemoryError):
         return None, too_deep_for_python("this line").at(longest_line(text))
     except ValueError as error:  # null bytes, lone surrogates
-        message = say.SyntaxMistake(problem=str(error).split("\n")[0], remedy="remove the character")
-        return None, message.at(line_span(text, text.first_line))
+        return None, _unreadable(text) or compiling_mistake(error, ast.Pass(lineno=1, col_offset=0), text)
+
+
+def _unreadable(text: Text) -> Diagnostic | None:
+    """TL005 for the first character that no Python text holds."""
+    for line in range(text.first_line, text.last_line + 1):
+        for column, character in enumerate(text.line(line)):
+            if character == "\0" or "\ud800" <= character <= "\udfff":
+                problem = f"a character that no text holds (U+{ord(character):04X})"
+                message = say.SyntaxMistake(problem=problem, remedy="remove the character")
+                return message.at(Span(line, column, line, column + 1))
+    return None
 
 
 def syntax_mistake(error: SyntaxError, text: Text) -> Diagnostic:

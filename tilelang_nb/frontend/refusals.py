@@ -67,15 +67,23 @@ def target_is_attribute(target: ast.expr) -> Refusal:
     return Refusal(say.UnsupportedSyntax(what="assignment to an attribute in a kernel", remedy=remedy), target)
 
 
-def stores_into_object(what: str, shape: Any, dtype: Any) -> say.RuntimeIndexIntoPythonObject:
-    """TL116 for a store at a device index.  shape, dtype: of an array of the host; None for a list or dict."""
-    if shape is None or dtype is None:
+def stores_into_object(what: str, base: Any) -> say.RuntimeIndexIntoPythonObject:
+    """TL116 for a store at a device index.  base: an array of the host, a list or dict, or anything else."""
+    if not is_array(base):
         remedy = "store into a tensor that the kernel takes, or into a tile: `T.alloc_fragment(shape, dtype)`"
         return say.RuntimeIndexIntoPythonObject(what, remedy)
     remedy = "take the array as a parameter"
     return say.RuntimeIndexIntoPythonObject(
-        what, f"{remedy}, or under `@jit` make it with `{empty_like(shape, dtype)}`"
+        what, f"{remedy}, or under `@jit` make it with `{empty_like(base.shape, base.dtype)}`"
     )
+
+
+def is_array(value: Any) -> bool:
+    """An array of NumPy or PyTorch, or one like them; a module or class with functions of such names is none."""
+    kind = type(value)
+    if not (hasattr(kind, "shape") and hasattr(kind, "dtype")):
+        return False
+    return isinstance(value.shape, tuple) and all(isinstance(extent, int) for extent in value.shape)
 
 
 def empty_like(shape: Any, dtype: Any) -> str:

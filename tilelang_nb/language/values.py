@@ -364,7 +364,9 @@ class Buffer(IndexedOnly):
 
     def _normal_slice(self, index: slice, extent: Any) -> slice:
         if index.step is not None and not (isinstance(index.step, int) and index.step == 1):
-            raise Refusal(say.SliceStep(buffer=self.name, step=number_text(index.step)))
+            written = isinstance(index.step, (int, float, Value))
+            step = number_text(index.step) if written else of_type(index.step)
+            raise Refusal(say.SliceStep(buffer=self.name, step=step))
         begin = self._bound(index.start, 0, extent)
         end = self._bound(index.stop, extent, extent)
         outside = isinstance(begin, int) and begin < 0 or isinstance(end, int) and end < 0
