@@ -196,6 +196,29 @@ def test_atomics_inside_a_vector_loop():
     assert clean(func, {"H": np.zeros(8, np.int32)})["H"].tolist() == [496, 0, 528, 0, 560, 0, 592, 0]
 
 
+@pytest.mark.parametrize("form", ["same place", "same amount of the thread", "under a condition of the turn", "nested"])
+def test_every_turn_of_a_loop_counts_though_nothing_of_the_atomic_moves_with_it(form):
+    H, k, r = buffer("H", (2,), "int32"), var("k"), var("r")
+
+    def body(t, b):
+        add = evaluate(extern("int32", "tl_atomic_add", address(H, 0), t if "amount" in form else i32(1)))
+        if "condition" in form:
+            add = when(k < 3, add)
+        return [unroll(k, 4, unroll(r, 2, add) if form == "nested" else add)]
+
+    wanted = {"same amount of the thread": 4 * 496, "under a condition of the turn": 96, "nested": 256}.get(form, 128)
+    got = clean(launch([H], body, threads=32), {"H": np.zeros(2, np.int32)})["H"]
+    assert got.tolist() == [wanted, 0]
+
+
+def test_the_old_values_of_an_atomic_are_those_of_its_turn():
+    H, OLD, k = buffer("H", (1,), "int32"), buffer("OLD", (4,), "int32"), var("k")
+    call = extern("int32", "tl_atomic_add", address(H, 0), i32(1))
+    func = launch([H, OLD], lambda t, b: [unroll(k, 4, store(OLD, call, k))], threads=1)
+    got = clean(func, {"H": np.zeros(1, np.int32), "OLD": np.zeros(4, np.int32)})
+    assert got["H"].tolist() == [4] and got["OLD"].tolist() == [0, 1, 2, 3]
+
+
 def test_an_atomic_operation_outside_is_found_and_skipped():
     from simulator.running import run
 

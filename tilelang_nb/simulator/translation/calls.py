@@ -184,8 +184,23 @@ class Calls(Accesses):
             return self.effectful(
                 f"S.store_{storage.space}({point}, {self.typed(value)}, {self.mask}, {site})", storage.dtype, 0
             )
-        text = f"S.atomic_{storage.space}({kind!r}, {point}, {self.typed(value)}, {self.mask}, {site})"
-        return self.effectful(text, storage.dtype, LANES | axes | value.axes)
+        amount, axes = self._for_every_turn(value, axes)
+        text = f"S.atomic_{storage.space}({kind!r}, {point}, {amount}, {self.mask}, {site})"
+        return self.effectful(text, storage.dtype, LANES | axes)
+
+    def _for_every_turn(self, value: Value, axes: int) -> tuple[str, int]:
+        """The text of what an atomic operation adds, over the axes of the loops around it too, and all its axes.
+
+        axes: of its place.  Where neither moves with a loop that runs as an axis, every turn still counts.
+        """
+        axes |= value.axes
+        missing = {name: bit for name, axis in self.vectors.items() if not axes & (bit := self.axis_bit(axis))}
+        if not missing:
+            return self.typed(value), axes
+        shapes = ", ".join(f"np.shape({part})" for part in (self.typed(value), *missing))
+        for bit in missing.values():
+            axes |= bit
+        return f"np.broadcast_to({self.typed(value)}, np.broadcast_shapes({shapes}))", axes
 
     # ---- statements ----
     def statement_Evaluate(self, statement: Any) -> None:
