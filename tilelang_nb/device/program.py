@@ -25,6 +25,7 @@ from .block_order import in_panels
 from .cuda_source import CudaText, print_cuda
 from .disassemble import disassemble
 from .launch import DeviceLaunch, launch_of
+from .machine_code import read_machine_code
 from .meanings import spell_out
 from .nvrtc import Compiled, NvrtcError, compile_cuda, key_of
 from .reports import PARAMETER, Report, ReportWriter
@@ -187,14 +188,17 @@ class DeviceProgram:
     @cached_property
     def resources(self) -> KernelResources:
         """What each launch takes of a multiprocessor."""
-        log = read_log(self.log)
+        report, origin = read_log(self.log), "ptxas"
+        if any("registers" not in report.get(launch.name, {}) for launch in self.launches):
+            report, origin = read_machine_code(self.cubin, self.arch), "machine code"
         return KernelResources(
             resources_of(
                 launch.name,
                 self.arch,
-                log.get(launch.name, {}),
+                report.get(launch.name, {}),
                 launch.threads,
                 launch.shared_bytes if isinstance(launch.shared_bytes, int) else None,
+                origin,
             )
             for launch in self.launches
         )

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Figure:
-    """A number and who says so: "ptxas" (the assembler's report), "compiler" (this package), or "computed"."""
+    """A number and who says so: "ptxas" (the assembler's report), "machine code" (which says it where there is no
+    report), "compiler" (this package), or "computed".
+    """
 
     value: int | float | None
     origin: str
@@ -168,9 +170,14 @@ def read_log(log: str) -> dict[str, dict[str, int]]:
 
 
 def resources_of(
-    name: str, arch: str, report: dict[str, int], threads: int | None, dynamic_shared: int | None
+    name: str,
+    arch: str,
+    report: dict[str, int],
+    threads: int | None,
+    dynamic_shared: int | None,
+    origin: str = "ptxas",
 ) -> Resources:
-    """The figures of one kernel; `report` is its part of `read_log`."""
+    """The figures of one kernel; `report` is its part of `read_log`, or of what else says the same (origin)."""
     registers = report.get("registers")
     shared = None if dynamic_shared is None else dynamic_shared + report.get("shared", 0)
     resident = None
@@ -179,7 +186,7 @@ def resources_of(
     blocks, share, limit = resident if resident is not None else (None, None, "")
 
     def said(key: str) -> Figure:
-        return Figure(report.get(key), "ptxas")
+        return Figure(report.get(key), origin)
 
     return Resources(
         name=name,

@@ -106,7 +106,7 @@ class Reader:
         if library == "cupy":
             steps = tuple(given.strides)
             number, pointer = int(given.data.device_id), int(given.data.ptr)
-            stream = cupy_stream(number)
+            stream = int(cupy_stream_of()(number).ptr)
             return DeviceArray(pointer, tuple(given.shape), steps, given.dtype, number, stream, "cupy", given)
         if library == "numba":
             return self._numba(given)
@@ -248,7 +248,8 @@ def torch_stream(device: int) -> int:
 
 
 @functools.cache
-def _cupy_stream() -> Callable[[int], Any]:
+def cupy_stream_of() -> Callable[[int], Any]:
+    """The function that gives cupy's stream for a device; `.ptr` is its handle."""
     import sys
 
     current: Callable[..., Any] = sys.modules["cupy"].cuda.get_current_stream
@@ -257,11 +258,6 @@ def _cupy_stream() -> Callable[[int], Any]:
     except TypeError:  # an older cupy tells only that of the current device
         return lambda device: current()
     return current
-
-
-def cupy_stream(device: int) -> int:
-    """The stream that cupy works on with a device."""
-    return int(_cupy_stream()(device).ptr)
 
 
 def stream_handle(stream: Any) -> int:

@@ -13,7 +13,7 @@ import itertools
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -60,11 +60,16 @@ class Faults:
 
     kernel, stream: of the latest launch, None and 0 for none.  Who launches calls `launching` before and `launched`
     after, unless both are the same again.  lost: why the context takes no more work.  marks: makes the words that
-    streams write (`Driver.marks`).
+    streams write (`Driver.marks`).  others: gives the faults of the other devices.
     """
 
-    def __init__(self, number: int, marks: Callable[[int], Any] = lambda count: None):
-        self.number = number
+    def __init__(
+        self,
+        number: int,
+        marks: Callable[[int], Any] = lambda count: None,
+        others: Callable[[], Iterable[Faults]] = tuple,
+    ):
+        self.number, self._others = number, others
         self.kernel: Any = None
         self.stream = 0
         self.lost: str | None = None
@@ -201,6 +206,8 @@ class Faults:
         if error.ran and kernel not in suspects:
             suspects.append(kernel)
         self.all_idle()
+        if self.lost is None:  # a fault may cost all devices of the process their contexts
+            self.lost = next((other.lost for other in self._others() if other.lost is not None), None)
         if self.lost is not None:
             return self._again(kernel)
         found = suspects[-1] if len(suspects) == 1 else kernel

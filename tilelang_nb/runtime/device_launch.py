@@ -80,7 +80,10 @@ def device(devices: Any, number: int) -> Device:
     """The device of a number."""
     opened: dict[int, Device] = devices.opened
     found = opened.get(number)
-    return found or opened.setdefault(number, Device(devices, number, Faults(number, devices.driver.marks)))
+    if found is None:
+        faults = Faults(number, devices.driver.marks, lambda: [one.faults for one in list(opened.values())])
+        found = opened.setdefault(number, Device(devices, number, faults))
+    return found
 
 
 class Loaded:

@@ -72,6 +72,7 @@ TENSOR_TYPES = {
     "int64": "INT64",
     "uint64": "UINT64",
 }
+POINTER_CONTEXT, POINTER_DEVICE = 1, 9  # of `CUpointer_attribute`
 PORTABLE, MAPPED = 1, 2  # memory of the host for every context, with addresses on the devices
 
 
@@ -136,6 +137,7 @@ class Driver:
         self._library = ctypes.CDLL(LIBRARY)
         self.launch = self._library.cuLaunchKernelEx
         self._streams: dict[int, Any] = {}
+        self._devices_of_contexts: dict[int, int] = {}
 
     def _do(self, what: str, returned: tuple[Any, ...]) -> Any:
         result, *values = returned
@@ -244,8 +246,29 @@ class Driver:
 
     def device_of(self, pointer: int) -> int:
         """The number of the device that an address belongs to."""
-        attribute = self._cuda.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
-        return int(self._do("asking for the device of an array", self._cuda.cuPointerGetAttribute(attribute, pointer)))
+        what, query = "asking for the device of an array", self._library.cuPointerGetAttribute
+        context = ctypes.c_void_p()
+        result = query(ctypes.byref(context), POINTER_CONTEXT, ctypes.c_uint64(pointer))
+        if result:
+            raise self.error_of(result, what)
+        if context.value:
+            found = self._devices_of_contexts.get(context.value)
+            if found is None:
+                found = self._devices_of_contexts[context.value] = self._device_of_context(context.value)
+            return found
+        number = ctypes.c_int()  # memory of a pool has no context
+        result = query(ctypes.byref(number), POINTER_DEVICE, ctypes.c_uint64(pointer))
+        if result:
+            raise self.error_of(result, what)
+        return number.value
+
+    def _device_of_context(self, context: int) -> int:
+        before = self.current_context()
+        self.set_context(context)
+        try:
+            return int(self._do("asking for the device of a context", self._cuda.cuCtxGetDevice()))
+        finally:
+            self.set_context(before)
 
     # -- order
 

@@ -200,13 +200,17 @@ class NumbaDevices:
 
         The device that is current is also that of torch, cupy and numba: a call must not change it.
         """
-        before = self.driver.current_context() if self.count > 1 else None
+        before = None
+        if self.count > 1:
+            before = self.driver.current_context()
+            if before == self._handles.get(number):
+                return None
         self.activate(number)
         return before
 
     def leave(self, before: int | None) -> None:
         """Choose the device from before `enter` again."""
-        if before is not None and before != self.driver.current_context():
+        if before is not None:
             self.driver.set_context(before)
 
     # -- memory

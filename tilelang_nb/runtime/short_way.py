@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from .device_arrays import DeviceArray, cupy_stream, library_of, new_array, torch_stream_of
+from .device_arrays import DeviceArray, cupy_stream_of, library_of, new_array, torch_stream_of
 from .device_launch import NOTHING_SHOWN, Plan, Shown
 from .device_transfer import ALIGNMENT
 from .driver import DriverError
@@ -41,7 +41,6 @@ DIFFERENCES = {
         "{a}.shape != {shape}",
         "{a}.dtype != {dtype}",
         "{a}.strides != {strides}",
-        "{a}.data.device_id != {device}",
     ),
     "numba": ("{a}.shape != {shape}", "{a}.dtype != {dtype}", "{a}.strides != {strides}", "{a}.stream"),
 }
@@ -89,8 +88,8 @@ def short_way(
     (library,) = libraries
     if library not in DIFFERENCES:
         return None
-    if library in ("numba", "interface") and (not one_device or any(array.stream for array in arrays.values())):
-        return None  # they do not say which device they are of; work of a stream of their own has to be ordered
+    if library in ("numba", "interface") and any(array.stream for array in arrays.values()):
+        return None  # work of a stream of their own has to be ordered
     if library == "interface" and any(array.size == 0 for array in arrays.values()):
         return None  # whose address may be None
     names: dict[str, Any] = {}
@@ -112,6 +111,8 @@ def short_way(
                 differences.append("not {a}.is_cuda" if one_device else "{a}.get_device() != {device}")
                 gaps = "not {a}.is_contiguous()" if parameter.strides is None else "{a}.stride() != {strides}"
                 differences += [gaps, "{a}.requires_grad"] if parameter.name in written else [gaps]
+            if library == "cupy" and not one_device:
+                differences.append("{a}.data.device_id != {device}")
             if library == "interface" and parameter.name in written:
                 differences.append('{i}["data"][1]')
             conditions += [_of(difference, at) for difference in differences]
@@ -131,6 +132,11 @@ def short_way(
     pointers = [at for at, value in enumerate(values) if value.startswith("p")]
     checks += [f"p{at} = {_of(ADDRESSES[library], at)}" for at in pointers]
     checks += [f"if ({' | '.join(f'p{at}' for at in pointers)}) & {MISALIGNED}:", "    return None"]
+    if library in ("numba", "interface") and not one_device:
+        # They do not say which device they are of.
+        names["device_of"] = plan.device.devices.driver.device_of
+        for at in pointers:
+            checks += [f"if p{at} and device_of(p{at}) != device{at}:", "    return None"]
     checks += _stream(library, next(iter(arrays.values())).device, names)
     names["DriverError"] = DriverError
     guarded = [
@@ -145,7 +151,7 @@ def _stream(library: str, device: int, names: dict[str, Any]) -> list[str]:
     """The lines that find the stream; one that records a graph is nothing for the short way."""
     find = "stream = 0"
     if library == "cupy":
-        names["current_stream"], find = cupy_stream, f"stream = current_stream({device})"
+        names["current_stream"], find = cupy_stream_of(), f"stream = current_stream({device}).ptr"
     elif library == "torch":
         names["current_stream"], find = torch_stream_of(), f"stream = current_stream({device})"
     return ["if stream is None:", f"    {find}", "if stream and is_capturing(stream):", "    return None"]
