@@ -81,14 +81,19 @@ class Findings:
 
         self._add(key, count, here, make)
 
-    def in_flight(self, site: int, other: int, kind: str, who: Place, count: int) -> None:
-        """`kind` access at `site` of what an asynchronous copy started at `other` has not finished."""
+    def in_flight(self, site: int, other: int, kind: str, who: Place, count: int, committed: bool = False) -> None:
+        """`kind` access at `site` of what an asynchronous copy started at `other` has not finished.
+
+        committed: the copy is in a group.
+        """
         here, there = self.sites[site], self.sites[min(other, len(self.sites) - 1)]
 
         def make() -> tuple[Message, tuple[Note, ...]]:
             what = {"read": "reads", "write": "writes", "atomic": "updates"}[kind]
             problem = f"{_threads(who)} {what} an element of `{here.buffer}` while an asynchronous copy is writing it"
-            remedy = "put `T.ptx_commit_group()` after the copies, and `T.ptx_wait_group(0)` before this"
+            remedy = "put `T.ptx_wait_group(0)` before this"
+            if not committed:
+                remedy = "put `T.ptx_commit_group()` after the copies, and `T.ptx_wait_group(0)` before this"
             if there.kind == BULK_COPY:
                 remedy = "wait for the barrier of the copy first, with `T.mbarrier_wait_parity(...)`"
             return say.SimulatedRace(problem=problem, remedy=remedy), (

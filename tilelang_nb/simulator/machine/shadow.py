@@ -264,7 +264,8 @@ class Shadow:
             position = int(np.flatnonzero(flying)[0])
             who = _who(strand, int(codes[position]), strand.machine.threads)
             other = int(records[position] >> CODE_BITS) & SITE
-            strand.findings.in_flight(site, other, kind, who, int(flying.sum()))
+            committed = any(flight.site == other for group in strand.groups for flight in group)
+            strand.findings.in_flight(site, other, kind, who, int(flying.sum()), committed)
             hit = hit & ~flying
             if not hit.any():
                 return
