@@ -229,3 +229,39 @@ def test_what_stands_in_t_stays() -> None:
         made = tilelang_nb.compile_cell(text, {})
         assert [found.code for found in made.diagnostics] == ["TL127"], made.to_text()
     assert launched(kernel("out[0] = n"))["out"][0] == 3
+
+
+@pytest.mark.parametrize(
+    ("expression", "code"),
+    [
+        ('operator.attrgetter("expr")(n)', "TL003"),
+        ('operator.attrgetter("dtype", "var")(a)', "TL003"),
+        ('operator.methodcaller("use")(n)', "TL003"),
+        ('operator.methodcaller("use", q=1)(n)', "TL003"),
+        ('list(map(operator.attrgetter("expr"), [n, m]))', "TL003"),
+        ('list(map(getattr, [n], ["expr"]))', "TL003"),
+        ('functools.partial(getattr, n)("expr")', "TL003"),
+        ("list(map(type, [n]))", "TL108"),
+        ("list(map(len, [a]))", "TL107"),
+        ("list(map(isinstance, [n], [int]))", "TL109"),
+        ('object.__getattribute__(n, "expr")', "TL127"),
+        ("inner(n)", "TL127"),
+        ("[inner(n)]", "TL127"),
+        ("inspect.getmembers(n)", "TL127"),
+    ],
+)
+def test_no_way_leads_to_what_belongs_to_the_compiler(expression: str, code: str) -> None:
+    """4.20: A question about a device value is refused however it is asked."""
+    before = "import functools, inspect, operator\ndef inner(v): return v.expr\n"
+    made = tilelang_nb.compile_cell(cell(f"x = {expression}", before), target="sim")
+    assert [d.code for d in made.diagnostics] == [code]
+
+
+def test_a_built_in_function_given_to_another_means_what_it_means_in_the_kernel() -> None:
+    """4.16: `map(max, ...)` is as `max`."""
+    before = "import functools, itertools\n"
+    like_python("out[0] = functools.reduce(max, [n, m])\nout[1] = list(map(int, [f[0]]))[0]", before=before)
+    like_python("out[0] = functools.partial(max, n)(m)\nout[1] = list(map(min, [n], [m]))[0]", before=before)
+    like_python(
+        "out[0] = list(itertools.accumulate([n, m], max))[1]\nout[1] = sorted([3, -1], key=abs)[0]", before=before
+    )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import builtins
+import functools
+import itertools
 import operator
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -21,12 +23,23 @@ from ..source.diagnostic import Refusal
 from .builtin_functions import table
 from .contents import check_change, check_used_up, device_scope, watched
 from .describing_text import Blank, DescribingText, device_values, text_needed
-from .introspection import is_hidden
+from .introspection import GETTERS, checked_getter, is_hidden, refuse_objects_of_compiler
 from .large_integers import grown
 from .locate import no_attribute
 from .macros import Macro
 from .unroll import Clause
 from .user_code import MUTATORS, all_plain
+
+
+class Identities:
+    """Objects that are looked up by identity: an object of the user may compare as it likes."""
+
+    def __init__(self, objects: tuple[Any, ...]):
+        self._objects = {id(known): known for known in objects}
+
+    def __contains__(self, value: Any) -> bool:
+        return id(value) in self._objects
+
 
 PYTHON = {
     "<": operator.lt,
@@ -39,6 +52,11 @@ PYTHON = {
 
 
 FORMATTING = ("format", "format_map", "join", "__mod__", "__format__")
+# What calls the functions that it is given.
+TAKE_FUNCTIONS = Identities(
+    (map, filter, sorted, min, max, functools.reduce, functools.partial, itertools.starmap, itertools.accumulate)
+    + (itertools.groupby, itertools.takewhile, itertools.dropwhile, itertools.filterfalse)
+)
 FINITE = (list, tuple, dict, set, frozenset, str, bytes, bytearray, range)
 
 
@@ -72,6 +90,9 @@ class Intrinsics:
 
     def _called(self, names: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         walker = self.walker
+        if function in TAKE_FUNCTIONS:
+            args = tuple(map(self.meaning, args))
+            kwargs = {name: self.meaning(value) for name, value in kwargs.items()}
         special = self._table.get(id(function))
         if special is not None:
             self.argument_names = names[0] if names else ()
@@ -82,7 +103,17 @@ class Intrinsics:
             found = device_values(*args, kwargs)
             if found:
                 raise Refusal(text_needed(written_of(found[0])))
-        return function(*args, **kwargs)
+        if isinstance(function, GETTERS):
+            function = checked_getter(function)
+        result = function(*args, **kwargs)
+        refuse_objects_of_compiler(result)
+        return result
+
+    def meaning(self, value: Any) -> Any:
+        """What a function that another one will call means in a kernel; any other value as it is."""
+        if isinstance(value, GETTERS):
+            return checked_getter(value)
+        return self._table.get(id(value), value)
 
     def call_with_texts(self, names: Any, function: Any, /, *args: Any, **kwargs: Any) -> Any:
         """`call` with f-strings among the arguments."""

@@ -7,6 +7,8 @@ would tell of that object is refused, or answered as the language has it.
 from __future__ import annotations
 
 import builtins
+import itertools
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -17,7 +19,13 @@ from ..source import catalogue as say
 from ..source.diagnostic import Message, Refusal
 from .attributes import HIDDEN, OPERATORS, PUBLIC
 from .locate import no_attribute
+from .names import Frame, Namespace
 from .refusals import length_of
+from .scopes import Scope
+
+LONGEST_RESULT = 1000  # items of a result that are looked at
+OF_LANGUAGE = "use what the language gives: `x.dtype`, `A.shape`, `A.dtype`"
+_WORKINGS = (Scope, Frame, Namespace)
 
 
 def public_names(value: Any) -> frozenset[str]:
@@ -28,6 +36,44 @@ def public_names(value: Any) -> frozenset[str]:
 def is_hidden(value: Any, name: str) -> bool:
     """Whether a kernel has no such attribute although the object has."""
     return name in HIDDEN and is_device(value) and name not in public_names(value)
+
+
+GETTERS = (operator.attrgetter, operator.methodcaller)
+
+
+def checked_getter(function: Any) -> Callable[..., Any]:
+    """`operator.attrgetter` or `methodcaller` that reads of a device value only what a kernel may read."""
+    made = function.__reduce__()
+    paths = made[1] if made[0] is operator.attrgetter else _called_name(made)
+
+    def get(*args: Any, **kwargs: Any) -> Any:
+        for path in paths if args else ():
+            name = path.split(".")[0]
+            if is_device(args[0]) and is_hidden(args[0], name):
+                raise Refusal(no_attribute(args[0], name))
+        return function(*args, **kwargs)
+
+    return get
+
+
+def _called_name(made: tuple[Any, ...]) -> tuple[str, ...]:
+    """The name of a `methodcaller`, which with keywords is made by a `partial`."""
+    return (made[1][0] if made[1] else made[0].args[0],)
+
+
+def refuse_objects_of_compiler(result: Any) -> None:
+    """TL127 for a result of Python code that the language has no meaning for, alone or in a container."""
+    pending, seen = [result], 0
+    while pending and seen < LONGEST_RESULT:
+        value = pending.pop()
+        seen += 1
+        kind = type(value)
+        if kind in (list, tuple, set, frozenset):
+            pending.extend(itertools.islice(value, LONGEST_RESULT))
+        elif kind is dict:
+            pending.extend(itertools.islice(value.values(), LONGEST_RESULT))
+        elif kind.__module__.startswith(("tvm.", "tvm_ffi.")) or kind in _WORKINGS:
+            raise Refusal(say.UnsupportedSyntax(what="an object of the compiler as a value", remedy=OF_LANGUAGE))
 
 
 def _refusing(function: Any, message: Callable[[Any], Message]) -> Callable[..., Any]:

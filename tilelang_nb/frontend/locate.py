@@ -216,6 +216,8 @@ def with_operands(message: Message, text: Text, span: Span | None) -> Message:
     if span is None or not isinstance(message, wanted):
         return message
     node = _parsed(text.slice(span))
+    if isinstance(node, ast.Call) and node.args and _calls_for_each(node.args[0]):
+        return message  # not this call asks, but one that it makes: `list(map(len, buffers))`
     if isinstance(message, (say.MissingArguments, say.WrongNumberOfIndices)):
         return with_written(message, node, text.line(span.end_line)[span.end_column :])
     if isinstance(message, say.PrintOfDeviceValue):
@@ -259,6 +261,12 @@ def with_operands(message: Message, text: Text, span: Span | None) -> Message:
         if message.shaped:
             return replace(message, remedy=f"`{written}.shape[0]`")
     return message
+
+
+def _calls_for_each(node: ast.expr) -> bool:
+    """Whether an expression calls a function that it is given: `map(len, buffers)`."""
+    called = node.func if isinstance(node, ast.Call) else None
+    return getattr(called, "attr", getattr(called, "id", "")) in ("map", "filter", "starmap", "accumulate")
 
 
 def _printed(message: say.PrintOfDeviceValue, node: Any) -> say.PrintOfDeviceValue:
