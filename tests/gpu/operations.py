@@ -187,6 +187,81 @@ def k(A: T.Tensor((64, 64), "float16"), B: T.Tensor((64, 64), "float16"), C: T.T
         T.gemm(a, b, c)
         T.copy(c, C)
 """,
+    "gemm_in_three_stages": """
+@T.prim_func
+def k(A: T.Tensor((256, 128), "float16"), B: T.Tensor((128, 128), "float16"), C: T.Tensor((256, 128), "float16")):
+    with T.Kernel(2, 1, threads=128) as (bx, by):
+        a = T.alloc_shared((128, 32), "float16")
+        b = T.alloc_shared((32, 128), "float16")
+        c = T.alloc_fragment((128, 128), "float32")
+        T.clear(c)
+        for k in T.Pipelined(4, num_stages=3):
+            T.copy(A[bx * 128, k * 32], a)
+            T.copy(B[k * 32, by * 128], b)
+            T.gemm(a, b, c)
+        T.copy(c, C[bx * 128, by * 128])
+""",
+    "pipelined_copies": """
+@T.prim_func
+def k(A: T.Tensor((64, 1024), "float32"), B: T.Tensor((64, 1024), "float32")):
+    with T.Kernel(8, threads=128) as b:
+        tile = T.alloc_shared((8, 128), "float32")
+        total = T.alloc_fragment((8, 128), "float32")
+        T.clear(total)
+        for step in T.Pipelined(8, num_stages=3):
+            T.copy(A[b * 8, step * 128], tile)
+            for i, j in T.Parallel(8, 128):
+                total[i, j] += tile[i, 127 - j]
+            T.copy(total, B[b * 8, step * 128])
+""",
+    "attention": """
+@T.prim_func
+def k(
+    Q: T.Tensor((128, 64), "float16"),
+    K: T.Tensor((256, 64), "float16"),
+    V: T.Tensor((256, 64), "float16"),
+    O: T.Tensor((128, 64), "float16"),
+):
+    with T.Kernel(2, threads=128) as b:
+        q = T.alloc_shared((64, 64), "float16")
+        keys = T.alloc_shared((64, 64), "float16")
+        values = T.alloc_shared((64, 64), "float16")
+        scores, weights = T.alloc_fragment((64, 64), "float32"), T.alloc_fragment((64, 64), "float16")
+        out = T.alloc_fragment((64, 64), "float32")
+        row_sum, total = T.alloc_fragment((64,), "float32"), T.alloc_fragment((64,), "float32")
+        T.copy(Q[b * 64, 0], q)
+        T.clear(out)
+        T.clear(total)
+        for step in T.Pipelined(4, num_stages=2):
+            T.copy(K[step * 64, 0], keys)
+            T.copy(V[step * 64, 0], values)
+            T.clear(scores)
+            T.gemm(q, keys, scores, transpose_B=True, policy=T.GemmWarpPolicy.FullRow)
+            for i, j in T.Parallel(64, 64):
+                scores[i, j] = T.exp2(scores[i, j] * 0.125)
+            T.reduce_sum(scores, row_sum, dim=1)
+            for i in T.Parallel(64):
+                total[i] += row_sum[i]
+            T.copy(scores, weights)
+            T.gemm(weights, values, out, policy=T.GemmWarpPolicy.FullRow)
+        for i, j in T.Parallel(64, 64):
+            out[i, j] /= total[i]
+        T.copy(out, O[b * 64, 0])
+""",
+    "gemm_through_a_shared_tile": """
+@T.prim_func
+def k(A: T.Tensor((64, 64), "float16"), B: T.Tensor((64, 64), "float16"), C: T.Tensor((64, 64), "float16")):
+    with T.Kernel(1, threads=128):
+        a, b = T.alloc_shared((64, 64), "float16"), T.alloc_shared((64, 64), "float16")
+        r = T.alloc_shared((64, 64), "float16")
+        c = T.alloc_fragment((64, 64), "float32")
+        T.copy(A, a)
+        T.copy(B, b)
+        T.clear(c)
+        T.gemm(a, b, c)
+        T.copy(c, r)
+        T.copy(r, C)
+""",
     "atomics": """
 @T.prim_func
 def k(A: T.Tensor((512,), "int32"), S: T.Tensor((16,), "int32"), F: T.Tensor((16,), "float32"), M: T.Tensor((2,), "int32")):
