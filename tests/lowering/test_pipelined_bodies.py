@@ -536,7 +536,7 @@ def text_of(case: Case, stages: int) -> str:
 
 
 def cp_async_of_pipelines(kernel: Any) -> bool:
-    return any(one.stages > 1 for one in kernel.build().lowered.pipelines)
+    return any(one.stages > 1 for one in kernel.pipelines)
 
 
 @pytest.mark.parametrize("stages", [1, 2, 3, 4])
@@ -588,7 +588,7 @@ def test_a_copy_that_stays_in_its_turn_says_why_at_its_line(name):
 
 def test_what_a_ring_of_three_stages_holds_in_every_turn():
     kernel = compiled(text_of(CASES["continue between two groups"], 3), "sm_80")
-    (loop,) = kernel.build().lowered.pipelines
+    (loop,) = kernel.pipelines
     assert (loop.variable, loop.wanted, loop.stages, loop.ahead, loop.turns, loop.engine) == (
         "i",
         3,
@@ -603,9 +603,18 @@ def test_what_a_ring_of_three_stages_holds_in_every_turn():
     assert [loop.held(turn) for turn in range(3)] == [(0, 1, 2), (3, 1, 2), (3, 4, 2)]
 
 
+def test_pictures_of_pipelines(golden):
+    loops = [
+        loop
+        for name in ("rows from a table that is copied too", "an inner loop with its own copy", "atomics")
+        for loop in compiled(text_of(CASES[name], 3), "sm_80").pipelines
+    ]
+    golden("\n\n".join(map(str, loops)) + "\n", "lowering/pipelines.txt")
+
+
 def test_known_turns_start_no_copies_beyond_the_last():
     text = text_of(CASES["rows from a table that is copied too"], 3)
-    (loop,) = compiled(text, "sm_80").build().lowered.pipelines
+    (loop,) = compiled(text, "sm_80").pipelines
     assert loop.turns == 4
     assert [loop.started(turn) for turn in (None, 0, 1, 2, 3)] == [(0, 1), (2,), (3,), (), ()]
     assert [loop.held(turn) for turn in (2, 3)] == [(3, None, 2), (3, None, None)]
@@ -627,7 +636,7 @@ def test_fewer_stages_have_a_reason(arch, size, reason):
                     C[i, r, x] = s[size - 1 - r, x]
     """
     kernel = compiled(text, arch, size=size)
-    (loop,) = kernel.build().lowered.pipelines
+    (loop,) = kernel.pipelines
     assert (loop.wanted, loop.stages, loop.reason, loop.groups) == (3, 1, reason, ())
     a = np.random.default_rng(0).integers(-8, 9, (8, size, 256)).astype(np.float32)
     c = np.zeros_like(a)

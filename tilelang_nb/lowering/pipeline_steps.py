@@ -14,6 +14,8 @@ from .plan_pipelines import IN_TURN
 from .rewrite import constant, dtype_of
 from .spans import source_span
 
+SHOWN_TURNS = 6  # of a picture
+
 
 @dataclass(frozen=True)
 class AheadCopy:
@@ -66,6 +68,36 @@ class PipelineSteps:
     staying: tuple[StayingCopy, ...] = ()
     reason: str = ""
     launch: str = ""
+
+    def __str__(self) -> str:
+        """The loop, the copies that start in each turn and what the versions hold: `*` in use, `>` under way."""
+        tiles = ", ".join(copy.tile for group in self.groups for copy in group.copies)
+        lines = [
+            f"for {self.variable} (line {self.line}): " + (self._summary(tiles) if tiles else "no copy runs ahead")
+        ]
+        if self.reason:
+            lines[0] += f" ({self.reason})"
+        if self.ahead:
+            rows = [("", "starts", *(f"version {version}" for version in range(self.stages)))]
+            rows.append(self._row("before", None, self.held(-1)))
+            shown = SHOWN_TURNS if self.turns is None else min(self.turns, SHOWN_TURNS)
+            rows += [self._row(f"turn {turn}", turn, self.held(turn)) for turn in range(shown)]
+            widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+            lines += ["  " + "  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+            if self.turns is None or self.turns > shown:
+                lines.append("  ...")
+        lines += [f"  line {copy.line}: {copy.tile} is copied in its turn: {copy.reason}" for copy in self.staying]
+        return "\n".join(lines)
+
+    def _summary(self, tiles: str) -> str:
+        how = {"cp.async": "asynchronous copies", "bulk": "bulk copies of a warp group of their own"}[self.engine]
+        turns = f"{self.ahead} turn{'s' * (self.ahead > 1)}"
+        return f"{self.stages} versions of {tiles}; {how} start {turns} before their use"
+
+    def _row(self, name: str, turn: int | None, held: tuple[int | None, ...]) -> tuple[str, ...]:
+        starts = ", ".join(map(str, self.started(turn))) or "-"
+        marks = ["-" if one is None else f"*{one}" if one == turn else f">{one}" for one in held]
+        return (name, starts, *marks)
 
     @property
     def ahead(self) -> int:

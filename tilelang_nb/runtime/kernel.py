@@ -391,6 +391,18 @@ class Kernel:
             raise CompileError(self.diagnostics, self.text)
         return Layouts(build.lowered.maps)
 
+    @property
+    def pipelines(self) -> tuple[Any, ...]:
+        """Its `T.Pipelined` loops: what copies run ahead, what each version of a tile holds in each turn, and which
+        copies stay in their turn and why.  Printed, each is a table.
+
+        CompileError: the kernel was refused.
+        """
+        build = self.build()
+        if build is None or not build.ok:
+            raise CompileError(self.diagnostics, self.text)
+        return tuple(build.lowered.pipelines)
+
     def inspect(self) -> Any:
         """The view of the kernel for a notebook."""
         return views.view("widget")(self)
