@@ -27,6 +27,7 @@ from tilelang_nb.lowering.index_arithmetic import fold_indices
 
 from .large_values import keep_large_values
 from .load_ahead import load_ahead
+from .matrix_addresses import matrix_addresses
 from .short_circuits import short_circuits
 from .vector_accesses import stage_vectors
 
@@ -110,6 +111,11 @@ def passes_to_split(places: Any) -> tuple[Pass, ...]:
             "narrow-indices",
             (tx.NarrowDataType(32), _functions("fold_indices", _fold), places),
             "64-bit indices stay only where 32 bits provably do not do; flat indices are sums that fold",
+        ),
+        Pass(
+            "matrix-addresses",
+            (_functions("matrix_addresses", matrix_addresses),),
+            "flat indices are sums whose terms show what an unrolled loop moves",
         ),
         Pass(
             "stage-vectors",

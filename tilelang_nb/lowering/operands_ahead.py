@@ -23,6 +23,7 @@ from .accesses import waits_for_copies
 from .context import LaunchContext
 from .gemm.mma import STEPS
 from .index_arithmetic import fold_indices
+from .own_names import with_own_names
 from .rewrite import (
     Load,
     branch,
@@ -93,7 +94,7 @@ class _Turn:
         following = tir.Var("next", kind)
 
         def at(statement: Any, values: dict[Any, Any]) -> Any:
-            return _own(fold_indices(substitute(statement, values), self.analyzer))
+            return with_own_names(fold_indices(substitute(statement, values), self.analyzer))
 
         def half(statement: Any, step: Any) -> Any:
             return fold_indices(_in_half(statement, wide, step % 2), self.analyzer)
@@ -109,7 +110,11 @@ class _Turn:
             """The beginning of a turn, up to the operands of its first step."""
             copies = [at(one, {node.loop_var: ahead}) for one in self.copies]
             loads = load(tir.const(0, "int32"), slot)
-            return [_own(self.wait), *copies, loads if exists is None else branch(exists, loads, None, node.span)]
+            return [
+                with_own_names(self.wait),
+                *copies,
+                loads if exists is None else branch(exists, loads, None, node.span),
+            ]
 
         # A turn after the last one has no tiles: what it would load from is of an earlier turn, if there is one.
         certain = extent is not None and extent >= stages
@@ -230,21 +235,3 @@ def _in_half(node: Any, wide: dict[Any, Any], half: Any) -> Any:
         return tir.BufferStore(buffer, one.value, indices, one.span)
 
     return tvm_ffi.structural_map(node, [(Load, load), (tir.BufferStore, store)])
-
-
-def _own(node: Any) -> Any:
-    """The statement with loop variables and names of its own, since it may occur more than once."""
-    if isinstance(node, tir.For):
-        var = tir.Var(node.loop_var.name, dtype_of(node.loop_var))
-        return loop(node, loop_var=var, body=_own(substitute(node.body, {node.loop_var: var})))
-    if isinstance(node, tir.SeqStmt):
-        parts: list[Any] = []
-        names: dict[Any, Any] = {}
-        for one in node.seq:
-            one = _own(substitute(one, names)) if names else _own(one)
-            if isinstance(one, tir.Bind):
-                names[one.var] = tir.Var(one.var.name, one.var.ty)
-                one = tir.Bind(names[one.var], one.value, one.span)
-            parts.append(one)
-        return sequence(parts, node.span)
-    return map_children(node, _own)

@@ -32,6 +32,7 @@ from .pipeline_steps import pipeline_steps
 from .plan_pipelines import MOST_STAGES, deepest_pipeline
 from .shared_memory import EXCEEDED, plan_shared_memory
 from .simplify import simplify
+from .skip_masks import skip_masks
 from .slot_counters import count_slots
 from .stage_results import stage_results
 from .start_copies import start_copies
@@ -40,6 +41,7 @@ from .swizzle import swizzle_shared_memory
 STAGES = (
     Stage("plan-pipelines", plan_copies, why="copies are moved while they are still operations on whole tiles"),
     Stage("stage-results", stage_results, why="the plan has said how much shared memory there is"),
+    Stage("skip-masks", skip_masks, why="loops over tiles still have conditions on whole elements"),
     Stage("legalise", legalise, why="later stages see only element-wise loops and a few operations on whole tiles"),
     Stage("infer-layouts", infer_layouts, why="a loop is dealt to the threads that hold its fragments"),
     Stage("lower-tile-operations", lower_tile_operations, why="threads, registers and vectors follow from the layouts"),
@@ -56,7 +58,7 @@ STAGES = (
     Stage("simplify", simplify, why="what the stages left behind is folded last; float arithmetic stays as written"),
 )
 # The stages that look for mistakes run all the same after one was found, so that all are told at once.
-LAST_AFTER_ERROR = {stage.name for stage in STAGES[3:]}
+LAST_AFTER_ERROR = {stage.name for stage in STAGES[4:]}
 FIRST = ("tile", "as the front end emits it")
 SPLIT = ("split-launches", "every launch is lowered for itself")
 LAST = ("thread", "what the simulator runs and the device code is printed from")

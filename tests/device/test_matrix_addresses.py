@@ -1,0 +1,128 @@
+"""Addresses of matrix operands mean the same place in their shorter form."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Any
+
+import pytest
+from tvm import tirx as tir
+
+import tilelang_nb
+from tilelang_nb.lowering.rewrite import Load, substitute
+
+TEXT = """
+@T.prim_func
+def k(A: T.Tensor(shape_a, dtype), B: T.Tensor(shape_b, dtype), C: T.Tensor((rows, columns), total)):
+    with T.Kernel(1, threads=threads) as bx:
+        A_s = T.alloc_shared(tile_a, dtype)
+        B_s = T.alloc_shared(tile_b, dtype)
+        c = T.alloc_fragment((rows, columns), total)
+        T.clear(c)
+        for i in T.Pipelined(turns, num_stages=stages):
+            if ta:
+                T.copy(A[i * depth, 0], A_s)
+            else:
+                T.copy(A[0, i * depth], A_s)
+            if tb:
+                T.copy(B[0, i * depth], B_s)
+            else:
+                T.copy(B[i * depth, 0], B_s)
+            T.gemm(A_s, B_s, c, transpose_A=ta, transpose_B=tb)
+        T.copy(c, C)
+"""
+
+
+def passes(
+    rows: int, columns: int, depth: int, *, dtype: str = "float16", total: str = "float32", threads: int = 128,
+    ta: bool = False, tb: bool = False, turns: int = 4, stages: int = 3,
+) -> dict[str, Any]:  # fmt: skip
+    length = depth * turns
+    shape_a, tile_a = ((length, rows), (depth, rows)) if ta else ((rows, length), (rows, depth))
+    shape_b, tile_b = ((columns, length), (columns, depth)) if tb else ((length, columns), (depth, columns))
+    cell = tilelang_nb.compile_cell(textwrap.dedent(TEXT), dict(locals()), target="cuda", arch="sm_80")
+    assert cell.ok, cell.to_text()
+    device = cell.namespace["k"].build().device
+    assert not device.diagnostics
+    return {one.name: one.module for one in device.passes}
+
+
+def pointers(module: Any) -> list[Any]:
+    """What every matrix instruction takes for its address, in the order of the text; loops have their turns."""
+    found: list[Any] = []
+
+    def visit(node: Any, values: dict[Any, Any]) -> None:
+        if isinstance(node, tir.SeqStmt):
+            for one in node.seq:
+                visit(one, values)
+        elif isinstance(node, tir.For):
+            turns = range(int(node.extent)) if node.kind == tir.ForKind.UNROLLED else range(1)
+            for turn in turns:
+                visit(node.body, {**values, node.loop_var: tir.const(int(node.min) + turn, "int32")})
+        elif isinstance(node, tir.Evaluate):
+            if getattr(getattr(node.value, "op", None), "name", "") == "tirx.ptx.ldmatrix":
+                (pointer,) = (
+                    one
+                    for one in node.value.args
+                    if str(getattr(one.ty, "dtype", "")) == "uint32" and not isinstance(one, Load)
+                )
+                found.append(substitute(pointer, values))
+        else:
+            for name in ("body", "then_case"):
+                if getattr(node, name, None) is not None:
+                    visit(getattr(node, name), values)
+
+    (function,) = module.functions.values()
+    visit(function.body, {})
+    return found
+
+
+OPERATIONS = {
+    "Add": lambda a, b: a + b, "Sub": lambda a, b: a - b, "Mul": lambda a, b: a * b,
+    "FloorDiv": lambda a, b: a // b, "FloorMod": lambda a, b: a % b, "BitwiseXor": lambda a, b: a ^ b,
+}  # fmt: skip
+
+
+def address(expr: Any, size: int, thread: int, known: dict[str, int]) -> int:
+    """Bytes from the begin of the buffer, for a thread.  known: of other variables, by name."""
+
+    def value(node: Any) -> int:
+        kind = type(node).__name__
+        if kind in OPERATIONS:
+            return OPERATIONS[kind](value(node.a), value(node.b))
+        if kind == "Cast":
+            return value(node.value)
+        if kind == "IntImm":
+            return int(node.value)
+        if kind == "Var":
+            return thread if node.name == "tx" else known.get(node.name, 1)
+        if node.op.name == "tirx.cuda.cvta_generic_to_shared":
+            return value(node.args[0].args[0].indices[0]) * size
+        raise AssertionError(node)
+
+    return value(expr)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"rows": 128, "columns": 128, "depth": 32},
+        {"rows": 64, "columns": 256, "depth": 64, "threads": 256},
+        {"rows": 64, "columns": 64, "depth": 128, "tb": True},
+        {"rows": 64, "columns": 64, "depth": 16, "ta": True},
+        {"rows": 128, "columns": 64, "depth": 64, "ta": True, "tb": True},
+        {"rows": 64, "columns": 32, "depth": 128, "dtype": "int8", "total": "int32", "tb": True},
+        {"rows": 64, "columns": 32, "depth": 32, "dtype": "bfloat16"},
+    ],
+)
+def test_the_same_places(given):
+    made = passes(**given)
+    before, after = pointers(made["narrow-indices"]), pointers(made["matrix-addresses"])
+    assert len(before) == len(after) > 0
+    size = 1 if given.get("dtype") == "int8" else 2
+    for old, new in zip(before, after):
+        for thread in (0, 1, 2, 5, 8, 19, 31, 38, 77, 127):
+            for slot in (0, 1, 2):
+                known = {"stage": slot, "next": slot, "slot": slot}
+                assert address(new, size, thread, known) == address(old, size, thread, known)
+    assert any("BitwiseXor" in type(one).__name__ or isinstance(one, tir.Add) for one in after)
