@@ -22,6 +22,7 @@ from ..source.diagnostic import Message, Refusal
 from ..source.wording import number_text, of_type, with_article
 from .buffer_data import BufferData
 from .building import BUILDERS, Builder, builder, building, is_building
+from .operator_nodes import COMPARE, SMALL_POWER, node
 from .promotion import (
     KNOWN,
     as_type,
@@ -140,14 +141,6 @@ def derived(expr: Any, dtype: str, *sources: Any, times: int = 1) -> Value:
     return value
 
 
-COMPARE = {"<": tir.LT, "<=": tir.LE, ">": tir.GT, ">=": tir.GE, "==": tir.EQ, "!=": tir.NE}
-_NODES = {"+": tir.Add, "-": tir.Sub, "*": tir.Mul}
-# Of floats a call: with a rounded quotient `1.0 // 0.1` would be 10, where Python has 9.
-_FLOORED = {"//": (tir.FloorDiv, "tl_floor_divide"), "%": (tir.FloorMod, "tl_floor_modulo")}
-_BITS = {"<<": operator.lshift, ">>": operator.rshift, "&": operator.and_, "|": operator.or_, "^": operator.xor}
-_SMALL_POWER = 8  # constant integer powers up to here multiply out
-
-
 def number(value: Any) -> Any:
     """A Python number, a `Value`, or the number in a 0-d NumPy scalar or array; None for anything else."""
     if isinstance(value, (Value, bool, int, float)):
@@ -169,41 +162,7 @@ def arithmetic(op: str, left: Any, right: Any) -> Any:
     if dtype == "bool" and op not in "&|^":
         x, y, dtype = cast(x, "bool", "int32"), cast(y, "bool", "int32"), "int32"
     check_right(op, right, dtype)
-    return derived(_node(op, x, y, dtype, right), dtype, left, right, times=_SMALL_POWER if op == "**" else 1)
-
-
-def _node(op: str, x: Any, y: Any, dtype: str, right: Any) -> Any:
-    if op in _NODES:
-        return _NODES[op](x, y)
-    if op == "/":
-        if not is_float(dtype):
-            raise Refusal(say.IntegerTrueDivision(left="x", right="y"))
-        return tir.Div(x, y)
-    if op in _FLOORED:
-        node, call = _FLOORED[op]
-        return node(x, y) if is_integer(dtype) else tir.call_extern(in_ir(dtype), call, x, y)
-    if op in _BITS:
-        if is_float(dtype):
-            raise Refusal(say.DtypeMismatch(problem=f"`{op}` on {dtype} values", remedy="bit operations need integers"))
-        if dtype == "bool":
-            return {"&": tir.And, "|": tir.Or, "^": tir.NE}[op](x, y)
-        return _BITS[op](x, y)
-    return _power(x, y, dtype, right)
-
-
-def _power(x: Any, y: Any, dtype: str, exponent: Any) -> Any:
-    if isinstance(exponent, int) and 0 <= exponent <= _SMALL_POWER:
-        node = constant(1, dtype)
-        for turn in range(exponent):
-            node = tir.Mul(node, x) if turn else x
-        return node
-    if is_integer(dtype):
-        remedy = "cast the base to float32 and use `T.pow`, or multiply in a loop"
-        raise Refusal(say.IntegerPower(problem="an integer power whose exponent is no small constant", remedy=remedy))
-    if dtype in ("float16", "float32", "float64"):
-        return tir.power(x, y)
-    wide = tir.power(cast(x, dtype, "float32"), cast(y, dtype, "float32"))  # TVM has powers of IEEE types only
-    return cast(wide, "float32", dtype)
+    return derived(node(op, x, y, dtype, right), dtype, left, right, times=SMALL_POWER if op == "**" else 1)
 
 
 _OPERATORS = {
