@@ -241,6 +241,47 @@ def test_what_is_not_like_the_earlier_call_is_bound_anew(
     device_arrays.torch_stream_of.cache_clear()
 
 
+def test_a_tensor_that_does_not_answer_goes_the_long_way(
+    programs: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch = stand_in_torch(monkeypatch, [0])
+    k = on(programs["scaled"], StandInDevices(), scale)
+    a, b, sparse = (torch.Tensor(np.zeros(64, np.float32)) for _ in range(3))
+    k(a, b, 1.0)
+
+    def refusing() -> bool:
+        raise RuntimeError("tensors of this layout do not have is_contiguous")
+
+    sparse.layout, sparse.is_contiguous = "torch.sparse_coo", refusing
+    with pytest.raises(tilelang_nb.LaunchError, match="layout"):
+        k(sparse, b, 1.0)
+    device_arrays.torch_stream_of.cache_clear()
+
+
+def test_arrays_of_two_devices_go_the_short_way_each_to_its_device(programs: dict[str, Any], bound: list[int]) -> None:
+    devices = StandInDevices(count=2)
+    k = on(programs["scaled"], devices, scale)
+    pairs = [(zeros(64), zeros(64)) for _ in range(2)]
+    devices.driver.owners = {array.pointer: number for number, pair in enumerate(pairs) for array in pair}
+    made: list[int] = []
+    devices.driver.work = lambda launch: made.append(devices.driver.context)
+    for _ in range(3):
+        for a, b in pairs:
+            k(a, b, 1.0)
+    assert made == [100, 101] * 3 and len(bound) == 2
+    with pytest.raises(tilelang_nb.LaunchError, match="memory of device 1"):
+        k(pairs[0][0], pairs[1][1], 1.0)
+
+
+def test_a_stream_that_records_a_graph_goes_the_long_way(programs: dict[str, Any], bound: list[int]) -> None:
+    devices = StandInDevices()
+    k = on(programs["scaled"], devices, scale)
+    devices.driver.recording = {7}
+    for stream in (5, 7, 7, 5):
+        k(zeros(64), zeros(64), 1.0, stream=stream)
+    assert [launch.stream for launch in devices.driver.launches] == [5, 7, 7, 5]
+
+
 def test_arrays_of_any_library_with_the_interface_go_the_short_way(programs: dict[str, Any], bound: list[int]) -> None:
     devices = StandInDevices()
     k = on(programs["scaled"], devices, scale)

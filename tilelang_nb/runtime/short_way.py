@@ -137,14 +137,17 @@ def short_way(
         names["device_of"] = plan.device.devices.driver.device_of
         for at in pointers:
             checks += [f"if p{at} and device_of(p{at}) != device{at}:", "    return None"]
-    checks += _stream(library, next(iter(arrays.values())).device, names)
+    # An array that does not answer (a sparse tensor of torch) is for the long way, which says what is wrong with it.
+    lines = ["try:", *_within(checks), "except Exception:", "    return None"]
+    lines += _stream(library, next(iter(arrays.values())).device, names)
+    lines += _launch(kernel, plan, values, outputs, one_device, names)
     names["DriverError"] = DriverError
-    guarded = [
-        "try:",
-        *(f"    {line}" for line in [*checks, *_launch(kernel, plan, values, outputs, one_device, names)]),
-    ]
-    guarded += ["except DriverError as error:", "    raise faults.error(error, kernel) from None"]
-    return _function(guarded, names)
+    lines = ["try:", *_within(lines), "except DriverError as error:", "    raise faults.error(error, kernel) from None"]
+    return _function(lines, names)
+
+
+def _within(lines: list[str]) -> list[str]:
+    return [f"    {line}" for line in lines]
 
 
 def _stream(library: str, device: int, names: dict[str, Any]) -> list[str]:
@@ -225,7 +228,7 @@ def _launch(
         return lines + inner
     names |= {"enter": on.devices.enter, "leave": on.devices.leave}
     lines += [f"before = enter({on.number})", "try:"]
-    return [*lines, *(f"    {line}" for line in inner), "finally:", "    leave(before)"]
+    return [*lines, *_within(inner), "finally:", "    leave(before)"]
 
 
 def _said(array: Any, library: str) -> tuple[Any, Any, Any]:
@@ -243,7 +246,8 @@ def _of(text: str, at: int) -> str:
 
 
 def _function(lines: list[str], names: dict[str, Any]) -> Call:
-    exec("\n    ".join(["def call(args, stream):", *lines]), names)
+    text = "\n    ".join(["def call(args, stream):", *lines])
+    exec(compile(text, "<a call like an earlier one>", "exec"), names)
     function: Call = names["call"]
     return function
 
