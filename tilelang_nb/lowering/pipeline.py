@@ -19,6 +19,7 @@ from .barriers import insert_barriers
 from .buffer_maps import buffer_maps
 from .context import LaunchContext, Lowered, Snapshot, Stage, Workspace
 from .decisions import decisions
+from .early_copies import copy_early
 from .guards import GUARDS, guard_accesses
 from .hopper.plan import plan_copies
 from .hopper.tensor_maps import pass_tensor_maps
@@ -40,6 +41,7 @@ from .swizzle import swizzle_shared_memory
 
 STAGES = (
     Stage("plan-pipelines", plan_copies, why="copies are moved while they are still operations on whole tiles"),
+    Stage("copy-early", copy_early, why="the copies of the first turns stand in front of their loops now"),
     Stage("stage-results", stage_results, why="the plan has said how much shared memory there is"),
     Stage("skip-masks", skip_masks, why="loops over tiles still have conditions on whole elements"),
     Stage("legalise", legalise, why="later stages see only element-wise loops and a few operations on whole tiles"),
@@ -58,7 +60,7 @@ STAGES = (
     Stage("simplify", simplify, why="what the stages left behind is folded last; float arithmetic stays as written"),
 )
 # The stages that look for mistakes run all the same after one was found, so that all are told at once.
-LAST_AFTER_ERROR = {stage.name for stage in STAGES[4:]}
+LAST_AFTER_ERROR = {stage.name for stage in STAGES[5:]}
 FIRST = ("tile", "as the front end emits it")
 SPLIT = ("split-launches", "every launch is lowered for itself")
 LAST = ("thread", "what the simulator runs and the device code is printed from")
