@@ -131,15 +131,38 @@ def test_async_copy(kernel):
     assert (call.name, call.integer("coalesced_width")) == ("async_copy", 2)
 
 
-def test_tma_copy_to_global_is_a_copy_and_a_load_is_not_lowered(kernel, refused):
+def test_tma_copy_to_global_is_a_copy(kernel):
     a, s = kernel.buffer("a", (8,)), kernel.buffer("s", (8,), memory="shared.dyn")
     T.tma_copy(s, a)
     T.tma_store_arrive()
     T.tma_store_wait(0)
     assert [call.name for call in kernel.calls] == ["copy"]
-    for use in (lambda: T.tma_copy(a, s, barrier=T.alloc_barrier(1)), lambda: T.tma_copy(a, s)):
-        with refused("TL302", "T.Pipelined"):
-            use()
+
+
+def test_tma_copy_into_shared_memory_counts_at_a_barrier(kernel, refused):
+    a, s = kernel.buffer("a", (64, 32)), kernel.buffer("s", (2, 8, 32), memory="shared.dyn")
+    bars = T.alloc_barrier([128, 128])
+    T.tma_copy(a[8:16, :], s[1, :, :], barrier=bars[1])
+    T.tma_copy(a[8, 0], s[0, :, :], barrier=bars[0])
+    one, other = kernel.calls[2:]
+    assert (one.name, one["barrier"].buffer.name, [str(i) for i in one["barrier"].begin]) == (
+        "tma_copy",
+        "barrier",
+        ["1"],
+    )
+    assert [str(extent) for extent in other["source"].extent] == ["8", "32"]
+    with refused("TL004", "T.alloc_barrier"):
+        T.tma_copy(a[0, 0], s[0, :, :])
+    with refused("TL004", "T.alloc_barrier"):
+        T.tma_copy(a[0, 0], s[0, :, :], barrier=a[0, 0])
+    with refused("TL205", "converts"):
+        T.tma_copy(kernel.buffer("d", (8, 32), "float16"), s[0, :, :], barrier=bars[0])
+    with refused("TL204", "extents"):
+        T.tma_copy(a[0:4, :], s[0, :, :], barrier=bars[0])
+    with refused("TL302", "T.copy"):
+        T.tma_copy(a[0:8, :], kernel.buffer("f", (8, 32), memory="local.fragment"), barrier=bars[0])
+    with refused("TL302", "leave it out"):
+        T.tma_copy(a[0, 0], s[0, :, :], barrier=bars, cluster_mask=3)
 
 
 @pytest.mark.parametrize("memory", ["global", "shared.dyn", "local.fragment", "local"])

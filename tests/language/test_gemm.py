@@ -135,12 +135,17 @@ def test_options_that_do_not_fit(kernel, refused, device):
         T.gemm(*tiles(kernel), transpose_A=device("x", "bool"))
 
 
-def test_wgmma_gemm_is_a_gemm_that_is_complete_when_it_returns(kernel):
+def test_wgmma_gemm_is_a_gemm_that_somebody_waits_for(kernel):
     T.warpgroup_arrive()
     T.wgmma_gemm(*tiles(kernel))
+    T.gemm(*tiles(kernel))
     T.warpgroup_commit_batch()
-    T.wait_wgmma(0)
-    assert [call.name for call in kernel.calls] == ["gemm"]
+    T.wait_wgmma(1)
+    T.warpgroup_wait(0)
+    one, other, first, second = kernel.calls
+    assert (one.name, one["asynchronous"]) == ("gemm", "open")
+    assert (other.name, other["asynchronous"]) == ("gemm", None)
+    assert [(call.name, call.integer("pending")) for call in (first, second)] == [("wait_wgmma", 1), ("wait_wgmma", 0)]
 
 
 def test_policy_names_and_questions():

@@ -125,12 +125,22 @@ def test_groups_of_asynchronous_copies(kernel, refused):
         T.ptx_wait_group(-1)
 
 
+def test_fences_and_divisions_of_registers_are_for_the_lowering(kernel):
+    T.set_max_nreg(240, 1)
+    T.dec_max_nreg(24)
+    T.set_max_nreg(0, 0)  # leaves them as they are
+    T.fence_proxy_async()
+    assert [call.name for call in kernel.calls] == ["set_max_nreg", "set_max_nreg", "fence_proxy_async"]
+    assert [(call.integer("count"), call.boolean("increase")) for call in kernel.calls[:2]] == [
+        (240, True),
+        (24, False),
+    ]
+
+
 def test_hints_emit_nothing_and_check_their_arguments(kernel, refused):
     a = kernel.buffer("a", (8,))
-    T.set_max_nreg(240, 1)
     T.annotate_producer_reg_dealloc()
     T.disable_warp_group_reg_alloc()
-    T.fence_proxy_async()
     T.annotate_l2_hit_ratio({a: 0.5})
     T.annotate_restrict_buffers(a)
     T.annotate_min_blocks_per_sm(2)

@@ -20,10 +20,12 @@ from .operands import (
     choice,
     content,
     described,
+    dtype_mismatch,
     element,
     flag,
     integer,
     is_element,
+    place,
     same_extents,
     shape_mismatch,
     shown,
@@ -211,23 +213,35 @@ def tma_copy(
 ) -> None:
     """A tensor-memory-accelerator copy (sm_90).
 
+    From global to shared memory the threads around start it once: the bytes of the tile are announced at `barrier`, and
+    counted there when they arrive.  Whoever reads the tile arrives at the barrier (`T.barrier_arrive`) or lets others
+    do so, and waits for its phase (`T.mbarrier_wait_parity`).  The target is a whole tile of two dimensions, or one of
+    several: `tiles[i, :, :]`.  Elements over the edge of the array are 0.
     From shared to global memory it is done as `T.copy`, complete when the call returns, so `T.tma_store_wait` has
     nothing to wait for.
-    From global to shared memory, with a barrier, it is not lowered by this version.
-    Errors: TL302 (a load, a cluster mask), TL204 (shapes), TL004 (operand).
-    Source: upstream `tilelang/language/copy_op.py`.
+    Errors: TL302 (a cluster mask, other memories, an architecture before sm_90, a tile or array that no bulk copy
+    moves), TL204 (shapes), TL205 (dtypes), TL004 (operand).  Source: upstream `tilelang/language/copy_op.py`.
     """
     called = "T.tma_copy"
-    if barrier is not None or cluster_mask is not None:
-        unavailable(
-            "`T.tma_copy` with a barrier is not lowered by this version", "use `T.copy` in a `T.Pipelined` loop"
-        )
+    if cluster_mask is not None:
+        unavailable(f"`{called}` to several blocks of a cluster is not lowered by this version", "leave it out")
     boxes = copy_boxes(src, dst, called)
-    if boxes is None or boxes[0].memory != SHARED or boxes[1].memory != GLOBAL:
-        unavailable(
-            "`T.tma_copy` into shared memory is not lowered by this version", "use `T.copy` in a `T.Pipelined` loop"
+    if barrier is None and boxes is not None and (boxes[0].memory, boxes[1].memory) == (SHARED, GLOBAL):
+        _copy("copy", called, *boxes, None, False)
+        return
+    if boxes is None or (boxes[0].memory, boxes[1].memory) != (GLOBAL, SHARED):
+        unavailable(f"`{called}` moves tiles between global and shared memory", "use `T.copy` for other memories")
+    if barrier is None:
+        bad_argument(
+            f"`{called}` into shared memory needs a barrier", "give one of `T.alloc_barrier(count)`: `barrier=bar`"
         )
-    _copy("copy", called, *boxes, None, False)
+    region = place(barrier, called, "its barrier")
+    if region.memory != BARRIER:
+        bad_argument(f"`barrier` of `{called}` is {described(barrier)}", "give one of `T.alloc_barrier(count)`")
+    source, target = boxes
+    if source.dtype != target.dtype:
+        dtype_mismatch(f"`{called}` from {source.dtype} to {target.dtype}", "use `T.copy`, which converts")
+    builder().operation("tma_copy", source, target, region)
 
 
 @checked_call

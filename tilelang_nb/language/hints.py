@@ -1,8 +1,7 @@
 """Hints and fences that change speed or order on the device and never a result, as operations are lowered here.
 
-Copies and matrix multiplications are complete when the next statement runs, and registers are divided by the device
-compiler, so
-there is nothing to wait for or to reserve.  Arguments are checked all the same.
+Stores of tiles are complete when the next statement runs, so there is nothing to wait for.  Arguments are checked all
+the same.
 """
 
 from __future__ import annotations
@@ -14,33 +13,40 @@ from .operands import FRAGMENT, GLOBAL, LOCAL, box, described, integer, require_
 from .values import Buffer, Value, builder, number
 
 
-def _registers(called: str, count: Any) -> None:
+def _registers(called: str, count: Any) -> int:
     builder()
     found = integer(count, called, "reg_count", 0, 256)
     if found % 8:
         bad_argument(f"`reg_count={found}` of `{called}`", "give a multiple of 8")
+    return found
+
+
+def _ask(called: str, count: Any, increase: bool) -> None:
+    found = _registers(called, count)
+    if found >= 24:  # what the device takes
+        builder().operation("set_max_nreg", found, increase)
 
 
 @checked_call
 def set_max_nreg(reg_count: int, is_inc: int) -> None:
-    """Asks for more or fewer registers per thread of the warp group (sm_90); no effect here.
+    """Asks for more or fewer registers per thread of the warp group: on sm_90a, in `T.ws`; no effect elsewhere.
 
     Errors: TL004 (count).  Source: PTX `setmaxnreg`.
     """
-    _registers("T.set_max_nreg", reg_count)
-    integer(int(is_inc) if isinstance(is_inc, bool) else is_inc, "T.set_max_nreg", "is_inc", 0, 1)
+    increase = integer(int(is_inc) if isinstance(is_inc, bool) else is_inc, "T.set_max_nreg", "is_inc", 0, 1)
+    _ask("T.set_max_nreg", reg_count, bool(increase))
 
 
 @checked_call
 def inc_max_nreg(reg_count: int) -> None:
-    """`T.set_max_nreg(reg_count, 1)`; no effect here.  Errors: TL004 (count).  Source: PTX `setmaxnreg.inc`."""
-    _registers("T.inc_max_nreg", reg_count)
+    """`T.set_max_nreg(reg_count, 1)`.  Errors: TL004 (count).  Source: PTX `setmaxnreg.inc`."""
+    _ask("T.inc_max_nreg", reg_count, True)
 
 
 @checked_call
 def dec_max_nreg(reg_count: int) -> None:
-    """`T.set_max_nreg(reg_count, 0)`; no effect here.  Errors: TL004 (count).  Source: PTX `setmaxnreg.dec`."""
-    _registers("T.dec_max_nreg", reg_count)
+    """`T.set_max_nreg(reg_count, 0)`.  Errors: TL004 (count).  Source: PTX `setmaxnreg.dec`."""
+    _ask("T.dec_max_nreg", reg_count, False)
 
 
 @checked_call
@@ -69,11 +75,11 @@ def disable_warp_group_reg_alloc() -> None:
 
 @checked_call
 def fence_proxy_async() -> None:
-    """Orders ordinary shared stores before asynchronous reads of them (sm_90); no effect here.
+    """Orders ordinary shared stores before asynchronous reads of them; no effect before sm_90.
 
     Errors: TL004 outside a kernel.  Source: PTX `fence.proxy.async`.
     """
-    builder()
+    builder().operation("fence_proxy_async")
 
 
 @checked_call
@@ -94,12 +100,11 @@ def tma_store_wait(count: int = 0, read: bool = True) -> None:
 
 @checked_call
 def wait_wgmma(id: int) -> None:
-    """Waits for `T.wgmma_gemm`, which is complete already.
+    """Waits until at most `id` calls of `T.wgmma_gemm` are still running.
 
     Errors: TL004 (number).  Source: upstream; PTX `wgmma.wait_group`.
     """
-    builder()
-    integer(id, "T.wait_wgmma", "id", 0)
+    builder().operation("wait_wgmma", integer(id, "T.wait_wgmma", "id", 0, 7))
 
 
 @checked_call
@@ -119,12 +124,11 @@ def warpgroup_commit_batch() -> None:
 
 @checked_call
 def warpgroup_wait(num_mma: int) -> None:
-    """Waits for batches of `T.wgmma_gemm`, complete already.
+    """`T.wait_wgmma` by its PTX name: every `T.wgmma_gemm` is a batch.
 
     Errors: TL004 (number).  Source: PTX `wgmma.wait_group`.
     """
-    builder()
-    integer(num_mma, "T.warpgroup_wait", "num_mma", 0)
+    builder().operation("wait_wgmma", integer(num_mma, "T.warpgroup_wait", "num_mma", 0, 7))
 
 
 @checked_call

@@ -129,15 +129,18 @@ def wgmma_gemm(
 ) -> None:
     """`T.gemm` that the caller waits for with `T.wait_wgmma`.
 
-    It is done as `T.gemm`, complete when the call returns, so the wait has nothing to wait for.
+    On sm_90a it runs on while the next statements do, where both operands are tiles that `T.tma_copy` fills and that
+    nothing but products use.  Elsewhere it is done as `T.gemm`, complete when the call returns, so the wait has nothing
+    to wait for.
     Errors: as `T.gemm` (TL204, TL205, TL004).  Source: upstream `tilelang/language/gemm_op.py`.
     """
-    _gemm("T.wgmma_gemm", A, B, C, transpose_A, transpose_B, policy, clear_accum, 1, 0, None)
+    _gemm("T.wgmma_gemm", A, B, C, transpose_A, transpose_B, policy, clear_accum, 1, 0, None, "open")
 
 
 def _gemm(
-    called: str, a: Any, b: Any, c: Any, ta: Any, tb: Any, policy: Any, clear: Any, k_pack: Any, wait: Any, mbar: Any
-) -> None:
+    called: str, a: Any, b: Any, c: Any, ta: Any, tb: Any, policy: Any, clear: Any, k_pack: Any, wait: Any, mbar: Any,
+    asynchronous: str | None = None,
+) -> None:  # fmt: skip
     if mbar is not None:
         unavailable(f"`{called}` with `mbar=` needs sm_100", "leave `mbar` out")
     integer(k_pack, called, "k_pack", 1)
@@ -155,7 +158,7 @@ def _gemm(
     _check_dtypes(called, tiles)
     condition = clear if isinstance(clear, Value) else flag(clear, called, "clear_accum")
     precision = "tf32" if all(tile.dtype == "tfloat32" for tile in tiles[:2]) else None
-    builder().operation("gemm", *tiles, ta, tb, truth(condition), word, precision)
+    builder().operation("gemm", *tiles, ta, tb, truth(condition), word, precision, asynchronous)
 
 
 def policy_word(policy: Any, called: str) -> str:

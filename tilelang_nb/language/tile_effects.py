@@ -19,6 +19,7 @@ WRITTEN: dict[str, tuple[str, ...]] = {
     "fill": ("target",),
     "transpose": ("target",),
     "im2col": ("target",),
+    "tma_copy": ("target",),
     "tensor_load": ("target",),
     "tensor_store": ("target",),
     "accumulator_store": ("target", "staging"),

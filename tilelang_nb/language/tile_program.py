@@ -40,7 +40,8 @@ SIGNATURES: dict[str, tuple[str, ...]] = {
     "im2col": ("source", "target", "nhw_step", "c_step", "kernel", "stride", "dilation", "pad"),
     # matrix multiply-accumulate: C (+)= op(A) @ op(B); clear_accum is a boolean expression,
     # policy "square" | "full_row" | "full_col"; precision "tf32" for tiles of tfloat32, which hold float32
-    "gemm": ("a", "b", "c", "transpose_a", "transpose_b", "clear_accum", "policy", "precision?"),
+    # asynchronous "open" where wait_wgmma waits for it
+    "gemm": ("a", "b", "c", "transpose_a", "transpose_b", "clear_accum", "policy", "precision?", "asynchronous?"),
     # operation: sum max min abssum absmax bitand bitor bitxor any all
     "reduce": ("operation", "source", "target", "dim", "clear", "nan_propagate"),
     # operation: sum max
@@ -75,12 +76,16 @@ SIGNATURES: dict[str, tuple[str, ...]] = {
     "barrier_wait": ("barrier", "parity"),
     "barrier_expect_tx": ("barrier", "bytes"),
     "fence_barrier_init": (),  # initialised barriers are there for asynchronous copies
+    # a bulk copy that the threads around start once, with the bytes announced; they wait for its barrier
+    "tma_copy": ("source", "target", "barrier"),
     # bulk copies of a box by one thread; the barrier counts the bytes of a load
     "tensor_load": ("source", "target", "barrier"),
     "tensor_store": ("source", "target"),
     # an accumulator of `down` by `across` warp groups through boxes of shared memory, which were used before or not
     "accumulator_store": ("source", "target", "staging", "down", "across", "reused"),
     "set_max_nreg": ("count", "increase"),
+    "wait_wgmma": ("pending",),
+    "fence_proxy_async": (),
     "commit_group": (),
     "wait_group": ("pending",),
 }

@@ -299,19 +299,28 @@ class AccessReader:
         return list(call.args)
 
     def _bulk_copy(self, call: Any) -> list[Any]:
-        """A load lands when its barrier says so, which orders it; a store reads a tile."""
-        rest, store = [], "s2g" in call.op.name
+        """A load writes a tile and a store reads one; the other pointers are to maps and barriers."""
+        kind, rest, waiting = READ if "s2g" in call.op.name else WRITE, [], True
         for argument in call.args:
             load = _pointed(argument)
-            if load is not None:
-                memory = self.memory.get(identity(load.source))
+            if load is not None and type(load) is tvm.ir.TensorLoad:
                 rest += list(load.indices)
-                if memory is not None and store:
-                    form = Form((None,) * len(load.indices), self.mask)
-                    self._found.append(Access(memory, READ, form, (0,) * len(form.dims), self.region))
+                if waiting:
+                    self._around(load, kind)
+                waiting = False
             elif type(argument) is not tvm.ir.Call and not isinstance(argument, _LEAVES):
                 rest.append(argument)
         return rest
+
+    def _around(self, load: Any, kind: str) -> None:
+        """Notes an access of the matrix or vector around an element: it lies in the last two dimensions."""
+        memory = self.memory.get(identity(load.source))
+        if memory is not None:
+            access = self._access(memory, kind, load.indices)
+            exact = max(len(access.form.dims) - 2, 0)
+            dims = (*access.form.dims[:exact], *(None,) * (len(access.form.dims) - exact))
+            offsets = (*access.offsets[:exact], *(0,) * (len(access.offsets) - exact))
+            self._found.append(access._replace(form=Form(dims, self.mask), offsets=offsets))
 
     def _wide(self, call: Any, kinds: tuple[str, ...]) -> list[Any]:
         """Notes what a call touches around the elements that it is given, one kind for each pointer.
@@ -326,14 +335,8 @@ class AccessReader:
                 if not isinstance(argument, _LEAVES):
                     rest.append(argument)
                 continue
-            memory, kind = self.memory.get(identity(load.source)), waiting.pop(0)
             rest += list(load.indices)
-            if memory is not None:
-                access = self._access(memory, kind, load.indices)
-                exact = max(len(access.form.dims) - 2, 0)
-                dims = (*access.form.dims[:exact], *(None,) * (len(access.form.dims) - exact))
-                offsets = (*access.offsets[:exact], *(0,) * (len(access.offsets) - exact))
-                self._found.append(access._replace(form=Form(dims, self.mask), offsets=offsets))
+            self._around(load, waiting.pop(0))
         return rest
 
     def landing(self) -> list[Access]:
@@ -370,6 +373,11 @@ def _pointed(argument: Any) -> Any | None:
 def starts_copy(expr: Any) -> bool:
     """cp.async: what it writes is there after a wait."""
     return type(expr) is tvm.ir.Call and expr.op.name in _COPIES
+
+
+def starts_bulk_load(expr: Any) -> bool:
+    """A bulk copy into shared memory: what it writes is there when its barrier says so."""
+    return type(expr) is tvm.ir.Call and expr.op.name.startswith(_BULK_COPY + "g2s")
 
 
 def waits_for_copies(expr: Any) -> bool:

@@ -33,6 +33,7 @@ from .accesses import (
     Conflict,
     Conflicts,
     Pending,
+    starts_bulk_load,
     starts_copy,
     waits_for_copies,
 )
@@ -193,7 +194,7 @@ class _Builder:
             pieces.append(self._leaf(node, accesses, _is_barrier(node.value, self.scope.count or self.launch.threads)))
         elif kind is tir.Evaluate:
             accesses = self.reader.reads(node.value)
-            if starts_copy(node.value):
+            if starts_copy(node.value) or starts_bulk_load(node.value):
                 pieces.append(self._copy(node, accesses))
                 return
             if waits_for_copies(node.value):

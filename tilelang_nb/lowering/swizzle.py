@@ -19,6 +19,7 @@ from tilelang_nb.layout.swizzle import Swizzle, swizzle_for
 from .context import LaunchContext
 from .index_arithmetic import fold
 from .rewrite import Load, constant, dtype_of, walk
+from .shared_memory import TILES
 
 
 def swizzle_shared_memory(function: Any, launch: LaunchContext) -> Any:
@@ -61,6 +62,8 @@ def _swizzles(body: Any, launch: LaunchContext) -> dict[Any, Swizzle]:
     viewed = launch.facts.get("viewed tiles", set())
     found: dict[Any, Swizzle] = {}
     for buffer in declared:
+        if buffer in launch.facts.get(TILES, {}):
+            continue  # bulk copies have an order of their own
         by_hand = launch.orders.get(buffer)
         if by_hand is not None:
             if by_hand.swizzle is not None and by_hand.swizzle.moves:

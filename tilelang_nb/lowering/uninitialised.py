@@ -19,13 +19,14 @@ from tilelang_nb.language.tile_program import RegionOperand, operation_name, rea
 from tilelang_nb.source import catalogue as say
 
 from .context import LaunchContext
-from .rewrite import Load, scope
+from .nests import WARP_GROUPS
+from .rewrite import Load, scope, walk
 from .views import root, views
 
 WATCHED = ("local.fragment", "shared.dyn", "local", "local.var")
 # Operands that are only written, never read, by an operation that also has other operands.
 _ONLY_WRITTEN = {
-    *("copy", "async_copy", "fill", "transpose", "cumulate", "reducer", "finalize_reducer", "atomic_store"),
+    *("copy", "async_copy", "tma_copy", "fill", "transpose", "cumulate", "reducer", "finalize_reducer", "atomic_store"),
     "thread_reduce",
     "im2col",
 }
@@ -112,8 +113,14 @@ def warn_uninitialised_reads(body: Any, launch: LaunchContext) -> None:
             statement(node.body, conditions)
             later.pop()
         elif kind is tir.AttrStmt:
+            if node.attr_key == WARP_GROUPS:  # the other warp groups run at the same time
+                for other in groups:
+                    if not other.same_as(node):
+                        written.update(_writes(other.body, sources))
             statement(node.body, conditions)
 
+    groups: list[Any] = []
+    walk(body, (tir.AttrStmt, lambda node: groups.append(node) if node.attr_key == WARP_GROUPS else None))
     statement(body, 0)
 
 

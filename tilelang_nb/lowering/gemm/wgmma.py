@@ -27,10 +27,11 @@ from ..context import FRAGMENT, Inference, LaunchContext
 from ..hopper.tensor_tiles import STEP, TURNED_DEPTH, TensorTile
 from ..index_arithmetic import fold
 from ..ops.all_reduce import unrolled
-from ..rewrite import dtype_of, scope, sequence
+from ..rewrite import dtype_of, nothing, scope, sequence
 from ..shared_memory import TILES
 from .engine import extents, operand_dtype
 
+RUNNING = "running products"  # the fact: accumulators of products that `T.wait_wgmma` waits for
 DESCRIPTOR = "tl_wgmma_descriptor"
 REGISTER_FENCE = "tl_register_fence"
 # operand dtype -> (name in PTX, accumulator in PTX and its dtype)
@@ -121,7 +122,8 @@ def registers_of(accumulator: Any, threads: int) -> int:
 def engine_of(call: TileCall, launch: LaunchContext, threads: int) -> GroupEngine | None:
     """The engine, where the operands' tiles have the layout of bulk copies."""
     tiles = launch.facts.get(TILES, {})
-    if call["b"].buffer not in tiles:
+    tile = tiles.get(call["b"].buffer)
+    if tile is None or not tile.swizzled:
         return None
     found = choose(call, tiles, threads)
     assert isinstance(found, GroupEngine), f"tiles of bulk copies whose product is none of wgmma: {found}"
@@ -170,19 +172,34 @@ def lower(call: TileCall, launch: LaunchContext, engine: GroupEngine) -> tir.Stm
     def step(k: Any) -> tir.Stmt:
         return sequence([multiply(i, part, k) for i in range(slabs) for part in range(parts)])
 
-    fence = unrolled(
-        "i",
-        slabs * held,
-        lambda i: tir.Evaluate(tir.call_extern("void", REGISTER_FENCE, tir.BufferLoad(total, [i]))),
-    )
     body = [
         tir.Evaluate(ptx["wgmma.fence.sync.aligned"]()),
         unrolled("k", steps, step),
         tir.Evaluate(ptx["wgmma.commit_group.sync.aligned"]()),
-        tir.Evaluate(ptx["wgmma.wait_group.sync.aligned"](0)),
-        fence,
     ]
+    if call["asynchronous"] is None:
+        body += [tir.Evaluate(ptx["wgmma.wait_group.sync.aligned"](0)), _registers_fence(total)]
+    else:
+        launch.facts.setdefault(RUNNING, {})[c.buffer] = None
     return sequence(body, call.span)
+
+
+def wait(call: TileCall, launch: LaunchContext) -> tir.Stmt:
+    """T.wait_wgmma: all but the last products of these threads are finished."""
+    running = [buffer for buffer in launch.facts.get(RUNNING, {}) if buffer in launch.registers]
+    if not running:
+        return nothing(call.span)
+    waiting = tir.Evaluate(ptx["wgmma.wait_group.sync.aligned"](call.integer("pending")))
+    return sequence([waiting, *(_registers_fence(launch.registers[buffer]) for buffer in running)], call.span)
+
+
+def _registers_fence(registers: Any) -> tir.Stmt:
+    """No use of the accumulators moves to before this."""
+    return unrolled(
+        "i",
+        int(registers.ty.shape[0]),
+        lambda i: tir.Evaluate(tir.call_extern("void", REGISTER_FENCE, tir.BufferLoad(registers, [i]))),
+    )
 
 
 def _keep(clear: Any, k: Any) -> Any:

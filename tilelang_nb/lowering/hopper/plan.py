@@ -10,6 +10,7 @@ from typing import Any
 
 from ..context import LaunchContext
 from ..plan_pipelines import MOST_STAGES, find_pipelines, plan_pipelines
+from .by_hand import prepare
 from .decision import enabled, specialisation
 from .roles import specialised
 
@@ -18,6 +19,7 @@ ROLES = "roles"
 
 def plan_copies(function: Any, launch: LaunchContext) -> Any:
     """The stage."""
+    function = prepare(function, launch)
     if not enabled(launch):
         return plan_pipelines(function, launch)
     most = int(launch.options.get(MOST_STAGES, 1 << 30))

@@ -17,19 +17,26 @@ from ..rewrite import dtype_of
 SPAN = 128  # bytes; the widest swizzle
 LAYOUTS = {128: 1, 64: 2, 32: 3}  # swizzle -> layout of a descriptor
 ALIGNMENT = 1024  # bytes of shared memory, after which every swizzle repeats
-MOST_ROWS = 256  # of a box
+PLAIN_ALIGNMENT = 128  # bytes, for a tile that is not swizzled
+MOST_ROWS = 256  # of a box, and columns
 STEP = 32  # bytes of one instruction along the depth
 TURNED_DEPTH = 16  # rows of one instruction along the depth, where columns of memory are rows of the matrix
 
 
 @dataclass(frozen=True)
 class TensorTile:
-    """The last two dimensions of a tile.  span: bytes."""
+    """The last two dimensions of a tile.  span: bytes.  swizzled: within the span; else rows are as they are."""
 
     rows: int
     columns: int
     itemsize: int
     span: int
+    swizzled: bool = True
+
+    @property
+    def swizzle(self) -> int:
+        """Bytes within which chunks change places, as a tensor map says it."""
+        return self.span if self.swizzled else 0
 
     @property
     def bytes(self) -> int:
@@ -62,6 +69,18 @@ class TensorTile:
         if turned:
             return self.box_bytes >> 4, 8 * self.span >> 4, LAYOUTS[self.span]
         return 1, 8 * self.span >> 4, LAYOUTS[self.span]
+
+
+def plain_tile(buffer: Any) -> TensorTile | None:
+    """A tile in one box, row by row; None where no bulk copy writes one."""
+    if len(buffer.shape) < 2:
+        return None
+    rows, columns = (int(extent) for extent in buffer.shape[-2:])
+    itemsize = max(tvm.DataType(dtype_of(buffer)).bits // 8, 1)
+    tile = TensorTile(rows, columns, itemsize, columns * itemsize, False)
+    if tile.span % 16 or rows > MOST_ROWS or columns > MOST_ROWS or tile.bytes % PLAIN_ALIGNMENT:
+        return None
+    return tile
 
 
 def tensor_tile(buffer: Any) -> TensorTile | None:

@@ -12,6 +12,8 @@ from tilelang_nb.language.tile_program import TileCall
 from ..context import LaunchContext
 from ..rewrite import dtype_of
 
+BY_HAND = "bulk copies by hand"  # the fact: the text has bulk copies, and barriers that count their bytes
+
 
 def lower(call: TileCall, launch: LaunchContext) -> tir.Stmt:
     """barrier: a region of one element of "shared.barrier" memory."""
@@ -22,6 +24,8 @@ def lower(call: TileCall, launch: LaunchContext) -> tir.Stmt:
     address = tir.address_of(tir.BufferLoad(barrier.buffer, list(barrier.begin)))
     if call.name == "barrier_init":
         start = tir.Evaluate(ptx["mbarrier.init.shared.b64"](address, _unsigned(call["arrive_count"])), call.span)
+        if BY_HAND in launch.facts:
+            start = tir.SeqStmt([start, tir.Evaluate(ptx["fence.mbarrier_init.release.cluster"](), call.span)])
         return tir.IfThenElse(tir.EQ(launch.block_thread, tir.const(0, "int32")), start, None, call.span)
     if call.name == "barrier_arrive":
         return tir.Evaluate(ptx["mbarrier.arrive.shared::cta.b64"](address), call.span)

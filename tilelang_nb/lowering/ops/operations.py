@@ -19,6 +19,7 @@ from . import (
     synchronisation,
     tensor_copies,
     thread_reduce,
+    wgmma_wait,
 )
 
 OPERATIONS: dict[str, OperationLowering] = {
@@ -45,8 +46,11 @@ OPERATIONS: dict[str, OperationLowering] = {
     "barrier_wait": mbarriers,
     "barrier_expect_tx": mbarriers,
     "fence_barrier_init": mbarriers,
+    "tma_copy": tensor_copies,
     "tensor_load": tensor_copies,
     "tensor_store": tensor_copies,
     "accumulator_store": accumulator_store,
     "set_max_nreg": registers,
+    "wait_wgmma": wgmma_wait,
+    "fence_proxy_async": copy_groups,
 }

@@ -2,6 +2,7 @@
 
 tensor_load: source, target: regions; barrier: one element of "shared.barrier" memory, which counts the bytes.  One
 thread executes it.  Elements over the edge of the array read as 0 and count all the same.
+tma_copy: the same, executed by all threads, of which one announces the bytes and copies.
 tensor_store: the other way; one thread, which commits the group and waits for it.
 The tile is `launch.facts["tensor tiles"]`; tensor maps go to `launch.facts["tensor maps"]`.
 """
@@ -9,6 +10,7 @@ The tile is `launch.facts["tensor tiles"]`; tensor maps go to `launch.facts["ten
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import tvm
@@ -20,8 +22,9 @@ from tilelang_nb.language.tile_program import RegionOperand, TileCall
 from ..context import LaunchContext
 from ..hopper.tensor_maps import MAPS, TensorMap, map_variable
 from ..hopper.tensor_tiles import TensorTile
-from ..rewrite import constant, dtype_of, sequence
+from ..rewrite import constant, dtype_of, nothing, sequence
 from ..shared_memory import TILES
+from . import mbarriers
 
 _LOAD = "cp.async.bulk.tensor.{rank}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
 _STORE = "cp.async.bulk.tensor.{rank}d.global.shared::cta.tile.bulk_group"
@@ -29,8 +32,10 @@ _STORE = "cp.async.bulk.tensor.{rank}d.global.shared::cta.tile.bulk_group"
 
 def lower(call: TileCall, launch: LaunchContext) -> tir.Stmt:
     """One instruction for each box of the tile."""
+    if call.name == "tma_copy":
+        return _by_one_thread(call, launch)
     source, target = call["source"], call["target"]
-    loading = call.name == "tensor_load"
+    loading = call.name != "tensor_store"
     array, shared = (source, target) if loading else (target, source)
     tile: TensorTile = launch.facts[TILES][shared.buffer]
     tensor = tensor_map(array, tile, launch)
@@ -46,6 +51,19 @@ def lower(call: TileCall, launch: LaunchContext) -> tir.Stmt:
         else:
             parts.append(store_box(tensor, begin, start, call.span))
     return sequence(parts, call.span)
+
+
+def _by_one_thread(call: TileCall, launch: LaunchContext) -> tir.Stmt:
+    """The first of the threads that execute it announces the bytes and copies."""
+    tile = launch.facts[TILES].get(call["target"].buffer)
+    if tile is None:  # it has been said why
+        return nothing(call.span)
+    size = tir.const(tile.bytes, "int32")
+    announced = mbarriers.lower(
+        TileCall("barrier_expect_tx", {"barrier": call["barrier"], "bytes": size}, call.span), launch
+    )
+    copied = lower(replace(call, name="tensor_load"), launch)
+    return tir.IfThenElse(tir.EQ(launch.thread, 0), sequence([announced, copied]), None, call.span)
 
 
 def load_box(tensor: TensorMap, begin: Sequence[Any], start: Any, barrier: Any, span: Any) -> tir.Stmt:
@@ -81,11 +99,11 @@ def tensor_map(array: RegionOperand, tile: TensorTile, launch: LaunchContext) ->
     box = [constant(extent) or 1 for extent in reversed(array.extent)]
     box[0] = tile.piece
     maps = launch.facts.setdefault(MAPS, {})
-    key = buffer, tuple(box), tile.span
+    key = buffer, tuple(box), tile.swizzle
     if key not in maps:
         variable = map_variable(launch.fresh(f"{buffer.name}_map"))
         dims = tuple(_size(extent) for extent in reversed(shape))
-        maps[key] = TensorMap(variable, buffer, dims, tuple(strides), tuple(box), tile.span)
+        maps[key] = TensorMap(variable, buffer, dims, tuple(strides), tuple(box), tile.swizzle)
     return maps[key]
 
 

@@ -1,0 +1,149 @@
+"""Launches that copy with `T.tma_copy` by themselves: how their tiles lie in shared memory, and what multiplies them.
+
+A tile that such copies fill and that products alone read is swizzled as wgmma wants it, if the products are ones that
+wgmma takes; any other tile is stored row by row, and everybody may read it.  Registers are divided as `T.set_max_nreg`
+says, in `T.ws`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import tvm
+import tvm_ffi
+from tvm import tirx as tir
+
+from tilelang_nb.language.tile_program import TileCall, operation_name, read
+from tilelang_nb.source import catalogue as say
+
+from ..architecture import capability
+from ..barriers import WARP_GROUPS
+from ..context import LaunchContext, ThreadSet
+from ..gemm import wgmma
+from ..launches import THREAD_EXTENT
+from ..nests import thread_set
+from ..ops.mbarriers import BY_HAND
+from ..ops.registers import divides_registers
+from ..rewrite import constant, map_children, with_body
+from ..shared_memory import TILES
+from .decision import DISABLE, MOST_RANK
+from .roles import ONE_BLOCK
+from .tensor_tiles import TensorTile, plain_tile, tensor_tile
+
+FIRST = 90  # the architecture that has bulk copies
+REGISTERS, MOST_REGISTERS, OTHER_VALUES = 65536, 255, 32
+
+
+def prepare(function: Any, launch: LaunchContext) -> Any:
+    """The launch, with `launch.facts["tensor tiles"]` for the targets of its bulk copies; TL302 where one cannot be."""
+    found = _Found(launch)
+    found.statement(function.body, launch.set)
+    if found.copies:
+        _lay_out(found, launch)
+    if not found.registers:
+        return function
+    return function.with_body(_with_bound(function.body))
+
+
+class _Found:
+    """copies: `T.tma_copy`; products: with their threads.  registers: is `T.set_max_nreg` carried out?"""
+
+    def __init__(self, launch: LaunchContext):
+        self.launch = launch
+        self.copies: list[TileCall] = []
+        self.products: list[tuple[TileCall, ThreadSet]] = []
+        self.registers = False
+        self.used: Counter[Any] = Counter()
+
+    def statement(self, node: Any, threads: ThreadSet) -> None:
+        if isinstance(node, tir.AttrStmt) and node.attr_key == WARP_GROUPS:
+            threads = thread_set(str(getattr(node.value, "value", node.value)), self.launch.threads) or threads
+        if isinstance(node, tir.Evaluate):
+            name = operation_name(node.value)
+            if name == "tma_copy":
+                self.copies.append(read(node.value, node.span))
+            elif name == "gemm":
+                self.products.append((read(node.value, node.span), threads))
+            elif name == "set_max_nreg":
+                self.registers |= divides_registers(self.launch, threads)
+        if not isinstance(node, tir.SeqStmt | tir.For | tir.While | tir.AttrStmt | tir.IfThenElse | tir.AllocBuffer):
+            tvm_ffi.structural_walk(node, (tvm.ir.Var, lambda var: self.used.update([var])))
+
+        def visit(child: Any) -> Any:
+            self.statement(child, threads)
+            return child
+
+        map_children(node, visit)
+
+
+def _with_bound(node: Any) -> Any:
+    """The device compiler is told how many registers there are to divide."""
+    if isinstance(node, tir.AttrStmt) and node.attr_key == THREAD_EXTENT:
+        return with_body(node, _with_bound(node.body))
+    return tir.AttrStmt(tir.const(0, "int32"), ONE_BLOCK, tir.const(1, "int32"), node, node.span)
+
+
+def _lay_out(found: _Found, launch: LaunchContext) -> None:
+    launch.facts[BY_HAND] = True
+    tiles: dict[Any, TensorTile] = {}
+    for call in found.copies:
+        target = call["target"].buffer
+        problem = None if capability(launch.arch) >= FIRST else f"it needs sm_90, and the kernel is for {launch.arch}"
+        tile = plain_tile(target)
+        problem = problem or _problem(call, tile, launch)
+        if problem is not None:
+            message = say.TargetUnavailable(problem=f"`T.tma_copy`: {problem}", remedy="use `T.copy`")
+            launch.report(message, call.span)
+            continue
+        assert tile is not None
+        tiles[target] = tile
+    launch.facts[TILES] = {**tiles, **_swizzled(found, tiles, launch)}
+
+
+def _problem(call: TileCall, tile: TensorTile | None, launch: LaunchContext) -> str | None:
+    """Why no bulk copy does it; None where one does."""
+    source, target = call["source"], call["target"]
+    array, name = source.buffer, target.buffer.name
+    if tile is None:
+        return f"no bulk copy fills a tile of the shape of `{name}`"
+    begins, extents = target.begin[-2:], [constant(extent) for extent in target.extent]
+    if extents != [1] * (len(extents) - 2) + [tile.rows, tile.columns] or any(constant(one) != 0 for one in begins):
+        return f"it fills whole tiles: all of `{name}`, or of one of its last two dimensions"
+    order = getattr(launch, "orders", {}).get(target.buffer)
+    if order is not None and order.swizzle is None:
+        return f"`{name}` has an order of its own"
+    if array not in launch.function.params:
+        return f"`{array.name}` is no parameter of the kernel"
+    taken = [constant(extent) for extent in source.extent]
+    if len(taken) > MOST_RANK or tuple(array.ty.strides or ()):
+        return f"`{array.name}` has more than {MOST_RANK} dimensions, or strides of its own"
+    if [extent for extent in taken if extent != 1] != [tile.rows, tile.columns] or taken[-1] != tile.columns:
+        return f"the region of `{array.name}` is no box of the shape of `{name}`"
+    width = constant(array.shape[-1])
+    if not width or width * tile.itemsize % 16:
+        return f"the rows of `{array.name}` are not known to be multiples of 16 bytes"
+    return None
+
+
+def _swizzled(found: _Found, tiles: dict[Any, TensorTile], launch: LaunchContext) -> dict[Any, TensorTile]:
+    """The tiles that products of warp groups read and nothing else does."""
+    if launch.arch != "sm_90a" or any(launch.options.get(name) for name in DISABLE):
+        return {}
+    most = min(REGISTERS // launch.threads // 8 * 8, MOST_REGISTERS) - OTHER_VALUES
+    wanted = {buffer: tile for buffer in tiles if (tile := tensor_tile(buffer)) is not None}
+    while True:
+        known: Counter[Any] = Counter(call["target"].buffer for call in found.copies)
+        refused: set[Any] = set()
+        for call, threads in found.products:
+            operands = [call[name].buffer for name in ("a", "b")]
+            mine = [buffer for buffer in operands if buffer in wanted]
+            fits = len(mine) == 2 and isinstance(wgmma.choose(call, wanted, threads.count), wgmma.GroupEngine)
+            if fits and wgmma.registers_of(call["c"].buffer, threads.count) <= most:
+                known.update(operands)
+            else:
+                refused |= set(mine)
+        refused |= {buffer for buffer in wanted if known[buffer] != found.used[buffer]}
+        if not refused:
+            return wanted
+        wanted = {buffer: tile for buffer, tile in wanted.items() if buffer not in refused}

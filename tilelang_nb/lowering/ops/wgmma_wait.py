@@ -1,0 +1,15 @@
+"""T.wait_wgmma: all but the last products that T.wgmma_gemm started are finished; nothing where none runs on."""
+
+from __future__ import annotations
+
+from tvm import tirx as tir
+
+from tilelang_nb.language.tile_program import TileCall
+
+from ..context import LaunchContext
+from ..gemm import wgmma
+
+
+def lower(call: TileCall, launch: LaunchContext) -> tir.Stmt:
+    """wgmma.wait_group, executed by whole warp groups."""
+    return wgmma.wait(call, launch)
