@@ -49,8 +49,9 @@ function renamed() {
 /** A text in which pieces that recur stand as one sign each, and the pieces: `unfolded` in view.ts puts them back, last one first. */
 export function folded(text) {
   const pieces = [];
-  const signs = Array.from({ length: 94 }, (_, i) => String.fromCharCode(33 + i)).filter((sign) => !text.includes(sign) && !"\\\"`$'".includes(sign));
+  const signs = Array.from({ length: 94 + 95 }, (_, i) => String.fromCharCode(i < 94 ? 33 + i : 161 - 94 + i)).filter((sign) => !text.includes(sign) && !"\\\"`$'\xad".includes(sign));
   for (const sign of signs) {
+    const width = sign < "\x7f" ? 1 : 2; // bytes in UTF-8
     let [best, most] = ["", 8]; // bytes that a piece must save
     for (const length of [2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 17, 20, 24, 30, 40]) {
       const seen = new Map();
@@ -61,7 +62,7 @@ export function folded(text) {
         else if (at >= known.end) {
           known.count++;
           known.end = at + length;
-          const saved = known.count * (length - 1) - length - 2;
+          const saved = known.count * (length - width) - length - width - 3;
           if (saved > most) [best, most] = [piece, saved];
         }
       }

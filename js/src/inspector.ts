@@ -11,6 +11,7 @@ import { ProblemsPane } from "./panes/problems";
 import { RunPane } from "./panes/run";
 import { SourcePane } from "./panes/source";
 import { StagePane, type CodePane } from "./panes/stage";
+import { TilesPane } from "./panes/tiles";
 import { Timeline } from "./panes/timeline";
 import { UnrollPane } from "./panes/unroll";
 import { Verdict } from "./panes/verdict";
@@ -33,7 +34,7 @@ export interface Options {
 
 const PATIENCE = 60_000; // ms until a request counts as unheard
 const SUFFIX: Record<string, string> = { python: "py", tir: "tir", cuda: "cu", ptx: "ptx", sass: "sass" };
-const TITLES: Record<View, string> = { stage: "Stage", diff: "Diff", unroll: "Unroll", problems: "Problems", run: "Run" };
+const TITLES: Record<View, string> = { stage: "Stage", diff: "Diff", unroll: "Unroll", problems: "Problems", run: "Run", tiles: "Tiles" };
 
 /** Scroll positions of the panes, and the stage that the code was of. */
 interface Places {
@@ -86,7 +87,7 @@ export class Inspector implements Shell {
     this.timeline = new Timeline(this);
     this.source = new SourcePane(this);
     this.unroll = new UnrollPane(this);
-    this.panes = { stage: new StagePane(this), diff: new DiffPane(this), unroll: this.unroll, problems: new ProblemsPane(this), run: new RunPane(this) };
+    this.panes = { stage: new StagePane(this), diff: new DiffPane(this), unroll: this.unroll, problems: new ProblemsPane(this), run: new RunPane(this), tiles: new TilesPane(this) };
     this.field = h("input", {
       class: "field",
       type: "search",
@@ -280,6 +281,7 @@ export class Inspector implements Shell {
       unroll: kernel.sites.length > 0,
       problems: true,
       run: kernel.ok && reached > 1,
+      tiles: !!(kernel.wire.layouts?.length || kernel.wire.pipelines?.length),
     };
     return VIEWS.filter((view) => has[view]);
   }

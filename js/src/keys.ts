@@ -36,7 +36,7 @@ function action(event: KeyboardEvent, actions: Actions, target: HTMLElement): ((
   if (target instanceof HTMLSelectElement && event.key.length > 1) return undefined;
   const { key } = event;
   const back = event.shiftKey ? -1 : 1;
-  if (/^[1-5]$/.test(key)) return () => actions.view(Number(key));
+  if (/^[1-6]$/.test(key)) return () => actions.view(Number(key));
   const known: Record<string, () => void> = {
     "/": actions.search,
     "?": actions.help,
@@ -78,7 +78,7 @@ const MAP: [string, [string[], string][]][] = [
   [
     "Views",
     [
-      [["1", "2", "3", "4", "5"], "Stage, Diff, Unroll, Problems, Run"],
+      [["1", "…", "6"], "Stage, Diff, Unroll, Problems, Run, Tiles"],
       [["n", "p"], "next, previous change or hit"],
       [["s"], "diff: unified or side by side"],
       [["h", "l"], "unroll: turn before, after"],

@@ -7,7 +7,7 @@ import type { Origin } from "./listing";
 import { Search } from "./search";
 import type { Kernel, Stage, Trace } from "./trace";
 
-export const VIEWS = ["stage", "diff", "unroll", "problems", "run"] as const;
+export const VIEWS = ["stage", "diff", "unroll", "problems", "run", "tiles"] as const;
 export type View = (typeof VIEWS)[number];
 export const PINS = 4;
 /** Compare with the last run of the cell. */

@@ -109,6 +109,42 @@ export interface WireArena {
   layout?: string | null;
 }
 
+/** Where the elements of a tile are; digits are those of a fragment, most significant first, item to places those of a shared tile. */
+export interface WireLayout {
+  name: string;
+  memory: string;
+  dtype: string;
+  shape: readonly number[];
+  line?: number | null;
+  note?: string | null;
+  threads?: number | null;
+  registers?: number | null;
+  copies?: number | null;
+  digits?: readonly (readonly (readonly [number, "t" | "r", number])[])[] | null;
+  replication?: readonly (readonly [number, number])[] | null;
+  item?: number | null;
+  offset?: number | null;
+  bytes?: number | null;
+  versions?: number | null;
+  swizzle?: { chunk: number; every: number; span: number } | null;
+  places?: readonly number[] | null;
+}
+
+/** A pipelined loop: what each version of its tiles holds after what a turn begins (turn -1: before the loop). */
+export interface WirePipeline {
+  line?: number | null;
+  variable: string;
+  wanted: number;
+  stages: number;
+  ahead: number;
+  turns?: number | null;
+  engine?: string | null;
+  groups?: readonly { waits_at: number; pending: number; copies: readonly { tile: string; source: string; line: number; bytes: number }[] }[] | null;
+  steps: readonly { turn: number; starts: readonly number[]; held: readonly (number | null)[] }[];
+  staying?: readonly { tile: string; source: string; line: number; reason: string }[] | null;
+  reason?: string | null;
+}
+
 export interface WireKernel {
   name: string;
   ok: boolean;
@@ -121,6 +157,8 @@ export interface WireKernel {
   launches?: readonly { name: string; grid: readonly string[]; block: readonly string[] }[] | null;
   facts?: readonly WireFact[] | null;
   arena?: readonly WireArena[] | null;
+  layouts?: readonly WireLayout[] | null;
+  pipelines?: readonly WirePipeline[] | null;
   findings?: readonly WireDiagnostic[] | null;
   counters?: readonly WireFact[] | null;
   printed?: readonly string[] | null;

@@ -213,6 +213,30 @@ def test_the_knob_sweeps_the_iterations_of_a_nested_loop(page: Any) -> None:
     tab(found, "stage")
 
 
+# -- tiles
+
+
+def test_an_element_of_a_tile_tells_its_thread_and_the_versions_of_a_pipeline_their_turns(page: Any) -> None:
+    found = view(page, MATMUL)
+    tab(found, "tiles")
+    part(found, "tile", '[data-name="C_l"]').click()
+    board = part(found, "board")
+    board.hover(position={"x": 3, "y": 3})
+    assert part(found, "readout").inner_text() == "[0, 0] thread 0 (warp 0, lane 0), register 0"
+    pixels = "board => new Set(board.getContext('2d').getImageData(0, 0, board.width, board.height).data).size"
+    assert board.evaluate(pixels) > 20, "threads have colours of their own"
+    board.focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    assert "register" in part(found, "status").text_content()
+    part(found, "tile", '[data-name="ko"]').click()
+    states = [
+        cell.get_attribute("data-state") for cell in part(found, "steps").locator("tbody tr").first.locator("td").all()
+    ]
+    assert states[:4] == ["copy", "use", "copy", "use"]
+    tab(found, "stage")
+
+
 # -- the run
 
 
