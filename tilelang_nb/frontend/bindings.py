@@ -54,6 +54,7 @@ class Bindings:
     frame: Frame
     scope: Scope
     builder: Any
+    intrinsics: Any
     promoted: dict[Site, Kind]
     requested: dict[Site, Kind]
     shared: Any
@@ -303,15 +304,21 @@ class Bindings:
         raise Refusal(say.InternalError(problem=f"`{name}` cannot be kept over this control flow", report=report))
 
     def bind_walrus(self, name: str, value: Any, place: tuple[int, int, int, int]) -> Any:
-        """`name := value`; refused where it would run only under a condition of the device."""
+        """`name := value`; where it runs only under a condition, what the name holds is decided behind the operand."""
         if self.builder.guard:
-            self.builder.allow(f"`{name} := ...`")
+            return self.bind_under_condition(name, value, place)
         box = [value]
         del value
         node = ast.Name(name, ast.Store())
         node.lineno, node.col_offset, node.end_lineno, node.end_col_offset = place
         self.bind(name, box, node)
         return self.frame.names[name]
+
+    def bind_under_condition(self, name: str, value: Any, place: tuple[int, int, int, int]) -> Any:
+        node = ast.Name(name, ast.Store())
+        node.lineno, node.col_offset, node.end_lineno, node.end_col_offset = place
+        self.intrinsics.conditional.bind(name, value, node)
+        return value
 
     def name_reference(self, name: str) -> Buffer | None:
         """A plain name given for a `T.Ref` parameter: from here on a mutable scalar.  None where it holds no number."""

@@ -12,11 +12,13 @@ from tvm.ir import Call
 from ..language.values import Region, Value, truth
 from ..source import catalogue as say
 from ..source.diagnostic import Refusal
+from .conditional_bindings import enter_branch
 from .control import ReturnValue
 from .locate import MARK
 from .merge import merge, merge_branches, merge_host_branches
 from .names import bound_names
 from .refusals import has_value, returns_early, returns_from_macro, returns_value
+from .walruses import bound_where
 
 
 def truth_at(walker: Any, node: ast.expr) -> Any:
@@ -43,15 +45,18 @@ def if_statement(walker: Any, node: ast.If) -> None:
     test, span = condition.use(), builder.span
     condition = None
     then = walker.open("if", node)
+    enter_branch(walker, bound_where(node.test, True))
     walker.suite(node.body)
     end_branch(walker, joined, node)
     then_body = walker.close()
     if then.terminated and node.orelse:  # what follows a `break` is the other branch: its bindings belong to this scope
         builder.append_at(tir.IfThenElse(test, then_body, None, span), span)
         merge_branches(walker, [then], node)
+        enter_branch(walker, bound_where(node.test, False))
         walker.suite(node.orelse)
         return
     other = walker.open("if", node)
+    enter_branch(walker, bound_where(node.test, False))
     walker.suite(node.orelse)
     end_branch(walker, joined, node)
     other_body = walker.close()
@@ -62,6 +67,8 @@ def if_statement(walker: Any, node: ast.If) -> None:
         merge(walker, (walker.frame, name), scalar)
     if then.terminated and other.terminated:
         walker.scope.terminated = True
+    elif then.terminated or other.terminated:  # what follows runs where the other branch does
+        enter_branch(walker, bound_where(node.test, other.terminated))
 
 
 def end_branch(walker: Any, joined: dict[str, Any], node: ast.If) -> None:

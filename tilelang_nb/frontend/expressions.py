@@ -17,6 +17,7 @@ from .attributes import HIDDEN
 from .names import INTRINSICS, targets
 from .places import MARK
 from .python_mistakes import python_mistake
+from .walruses import bound_where
 
 HANDLED = frozenset(
     [
@@ -154,7 +155,9 @@ class _Rewriter:
         return self.copy(node)
 
     def visit_IfExp(self, node: ast.IfExp) -> Any:
-        return self.intrinsic(node, "pick", self.visit(node.test), self.thunk(node.body), self.thunk(node.orelse))
+        names = self.constant(node, (bound_where(node.test, True), bound_where(node.test, False)))
+        branches = self.thunk(node.body), self.thunk(node.orelse)
+        return self.intrinsic(node, "pick", self.visit(node.test), *branches, names)
 
     def visit_Compare(self, node: ast.Compare) -> Any:
         if len(node.ops) == 1 and not isinstance(node.ops[0], _WITHOUT_PROTOCOL):

@@ -21,6 +21,7 @@ from ..language.values import written as written_of
 from ..source import catalogue as say
 from ..source.diagnostic import Refusal
 from .builtin_functions import table
+from .conditional_bindings import ConditionalBindings
 from .contents import check_change, check_used_up, device_scope, watched
 from .describing_text import Blank, DescribingText, device_values, text_needed
 from .introspection import GETTERS, checked_getter, is_hidden, refuse_objects_of_compiler
@@ -68,6 +69,7 @@ class Intrinsics:
         self.argument_names: tuple[Any, ...] = ()  # plain names among the positional arguments of the call at hand
         # Device values, with their text, in the f-string that is an argument of a call; None outside of one.
         self._described: list[tuple[Any, str]] | None = None
+        self.conditional = ConditionalBindings(walker)
         self._table = table(self)
 
     # -- calls -----------------------------------------------------------------------------------------------------
@@ -157,21 +159,16 @@ class Intrinsics:
         return grown(op, left, right, self.walker.limits.bits)
 
     # -- logic -----------------------------------------------------------------------------------------------------
-    def guarded(self, thunk: Callable[[], Any]) -> Any:
-        """An operand that runs only under a condition: nothing may be emitted for it."""
-        builder = self.walker.builder
-        builder.guard += 1
-        try:
-            return thunk()
-        finally:
-            builder.guard -= 1
-
     def and_(self, value: Any, *rest: Callable[[], Any]) -> Any:
         for at, thunk in enumerate(rest):
             condition = truth(value)
             if isinstance(condition, Value):
-                other = self.guarded(lambda thunk=thunk, at=at: self.and_(thunk(), *rest[at + 1 :]))
-                return self.select(condition, other, value, "and")
+                bound: Any
+                other, bound = self.conditional.guarded(lambda thunk=thunk, at=at: self.and_(thunk(), *rest[at + 1 :]))
+                result = self.select(condition, other, value, "and")
+                del other
+                self.conditional.join(condition, bound, {})
+                return result
             if not condition:
                 return value
             value = thunk()
@@ -181,8 +178,12 @@ class Intrinsics:
         for at, thunk in enumerate(rest):
             condition = truth(value)
             if isinstance(condition, Value):
-                other = self.guarded(lambda thunk=thunk, at=at: self.or_(thunk(), *rest[at + 1 :]))
-                return self.select(condition, value, other, "or")
+                bound: Any
+                other, bound = self.conditional.guarded(lambda thunk=thunk, at=at: self.or_(thunk(), *rest[at + 1 :]))
+                result = self.select(condition, value, other, "or")
+                del other
+                self.conditional.join(condition, {}, bound)
+                return result
             if condition:
                 return value
             value = thunk()
@@ -191,32 +192,48 @@ class Intrinsics:
     def any_of(self, items: Iterable[Any], negated: bool = False) -> Any:
         """Whether one of the items is true, as a bool or Value; negated: whether one is false.
 
-        Items are taken until one decides, as Python does.  A flat fold: a chain of thousands must not nest.
+        Items are taken until one decides, as Python does: what follows the first device value runs under a condition.
+        A flat fold: a chain of thousands must not nest.
         """
         result: Any = False
-        for item in items:
-            condition = self.not_(item) if negated else truth(item)
-            if not isinstance(condition, Value):
-                if condition:
-                    return True
-            elif isinstance(result, Value):
+        iterator, end = iter(items), object()
+        while True:
+            bound: dict[str, Any] = {}
+            if isinstance(result, Value):
+                item, bound = self.conditional.guarded(lambda: next(iterator, end))
+            else:
+                item = next(iterator, end)
+            if item is end:
+                return result
+            condition, item = self.not_(item) if negated else truth(item), None
+            if isinstance(condition, Value) and isinstance(result, Value):
+                before = result
                 x, y = result.use(), condition.use()
                 node = tir.if_then_else(x, as_type(True, "bool"), y) if condition.reads else tir.Or(x, y)
-                result = derived(node, "bool", result, condition)
-            else:
+                result, condition = derived(node, "bool", result, condition), None
+                self.conditional.join(before, {}, bound)
+            elif isinstance(condition, Value):
                 result = condition
-        return result
+            elif condition:
+                if isinstance(result, Value):
+                    self.conditional.join(result, {}, bound)
+                return True
 
     def not_(self, value: Any) -> Any:
         condition = truth(value)
         return derived(tir.Not(condition.use()), "bool", condition) if isinstance(condition, Value) else not condition
 
-    def pick(self, test: Any, then: Callable[[], Any], other: Callable[[], Any]) -> Any:
-        """`then if test else other`."""
+    def pick(self, test: Any, then: Callable[[], Any], other: Callable[[], Any], evaluated: Any) -> Any:
+        """`then if test else other`.  evaluated: names that the test has bound where true, and where false."""
         condition = truth(test)
         if not isinstance(condition, Value):
             return then() if condition else other()
-        return self.select(condition, self.guarded(then), self.guarded(other), "if")
+        first, bound = self.conditional.guarded(then, evaluated[0])
+        second, bound_otherwise = self.conditional.guarded(other, evaluated[1])
+        result = self.select(condition, first, second, "if")
+        del first, second
+        self.conditional.join(condition, bound, bound_otherwise)
+        return result
 
     def select(self, condition: Value, then: Any, other: Any, word: str) -> Any:
         """`then` where the condition holds, else `other`.  word: the operator that it comes from."""

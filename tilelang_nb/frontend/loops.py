@@ -18,6 +18,7 @@ from ..source.diagnostic import Note, Poisoned, Refusal
 from ..source.wording import of_type
 from .assign import bind_target
 from .branches import truth_at
+from .conditional_bindings import enter_branch
 from .contents import check_used_up
 from .control import Leave, ReturnValue
 from .device_loops import bound_loop, device_loop
@@ -27,6 +28,7 @@ from .names import Gone, bound_names
 from .refusals import iterates_over_buffer, iterates_over_number, leaves_expanded_loop, leaves_loop_of_kind
 from .scopes import Scope
 from .unroll import Node, named, targets
+from .walruses import bound_where
 
 
 @dataclass
@@ -196,6 +198,7 @@ def _while_loop(walker: Any, node: ast.While) -> None:
         walker.loops.append(loop)
         try:
             if not skipped:
+                enter_branch(walker, bound_where(node.test, True))
                 walker.suite(node.body)
         finally:
             walker.loops.pop()
