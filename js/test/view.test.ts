@@ -146,6 +146,21 @@ describe("links", () => {
   });
 });
 
+describe("run", () => {
+  test("accesses that were kept from going beyond an edge are told, with their line", () => {
+    const root = show(wire("edges"));
+    click(root, '[data-tnb="tab"][data-name="run"]');
+    const rows = [...root.querySelectorAll<HTMLElement>('[data-tnb="fact"][data-name^="edge of "]')];
+    expect(rows.map((row) => row.dataset.name)).toEqual(["edge of X", "edge of Y"]);
+    expect(rows[0].textContent).toContain("24 loads beyond its edge gave 0");
+    expect(rows[1].textContent).toContain("24 stores beyond its edge");
+    expect(rows[0].closest("section")!.querySelector("h4")!.textContent).toBe("Launch");
+    rows[0].querySelector<HTMLElement>(".link")!.click();
+    const line = wire("edges").cell!.text.split("\n").findIndex((row) => row.includes("T.copy(X[")) + 1;
+    expect(root.querySelector<HTMLElement>('[data-tnb="source"] [data-pin="1"]')!.dataset.line).toBe(String(line));
+  });
+});
+
 describe("findings", () => {
   test("one of a loop that ran while the kernel was built leads to its turn", () => {
     const root = show(wire("findings"));

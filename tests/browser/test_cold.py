@@ -99,7 +99,9 @@ def test_without_saved_states_the_static_copies_are_there(dark_lab: Lab, browser
     assert "blur" in first and "Save Widget State Automatically" in first
     assert "row_scale" in second and "error[TL003]" in page.locator(".jp-OutputArea").last.inner_text()
     error = page.locator('.jp-OutputArea-output[data-mime-type$="err"], .jp-OutputArea-output[data-mime-type$="error"]')
-    assert error.last.locator("pre").evaluate("pre => pre.clientHeight") > 100, "all of the error, where no view shows it"
+    assert error.last.locator("pre").evaluate("pre => pre.clientHeight") > 100, (
+        "all of the error, where no view shows it"
+    )
     page.close()
 
 

@@ -207,7 +207,7 @@ def _edges(kernel: Any) -> Iterable[Fact]:
             key = (kept.buffer, kept.access, kept.line)
             found[key] += kept.count
             said[key] = kept
-    for key, number in found.items():
+    for key, number in sorted(found.items(), key=lambda item: (item[0][2] or 0, item[0][0])):
         value = replace(said[key], count=number).said()
         yield Fact(f"edge of {key[0]}", value, "guarded at the edge of the tensor", "simulator", line=key[2])
 

@@ -20,7 +20,7 @@ export class RunPane implements Pane {
     const { wire } = state.kernel;
     const { run } = trace.wire;
     const facts = wire.facts ?? [];
-    const isLaunch = (fact: WireFact): boolean => LAUNCH.has(fact.name) || fact.name.startsWith("launch ");
+    const isLaunch = (fact: WireFact): boolean => LAUNCH.has(fact.name) || /^(launch|edge of) /.test(fact.name);
     const simulated = facts.filter((fact) => fact.origin === "simulator" && !isLaunch(fact));
     const counters = [...(wire.counters ?? []), ...simulated];
     const launch = facts.filter((fact) => isLaunch(fact) && !run?.facts?.some((one) => one.name === fact.name));
