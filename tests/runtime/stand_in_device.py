@@ -7,8 +7,9 @@ short way, faults) is the code that runs on a GPU.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -197,12 +198,20 @@ class StandInDevices:
 
     def enter(self, number: int) -> int | None:
         before = self.driver.context if self.count > 1 else None
+        if before == 100 + number:
+            return None
         self.activate(number)
         return before
 
     def leave(self, before: int | None) -> None:
         if before is not None:
             self.driver.context = before
+
+    @contextlib.contextmanager
+    def kept(self) -> Iterator[None]:
+        before = self.driver.context
+        yield
+        self.driver.context = before
 
     def allocate(self, size: int) -> Memory:
         if "allocate" in self.driver.fails:

@@ -241,6 +241,39 @@ def test_what_is_not_like_the_earlier_call_is_bound_anew(
     device_arrays.torch_stream_of.cache_clear()
 
 
+@pytest.mark.parametrize("says", [True, False, None])
+def test_the_guard_of_torch_is_believed_where_it_says_that_tensors_are_alike(
+    programs: dict[str, Any], bound: list[int], monkeypatch: pytest.MonkeyPatch, says: bool | None
+) -> None:
+    from types import SimpleNamespace
+
+    torch = stand_in_torch(monkeypatch, [0])
+    asked: list[tuple[Any, ...]] = []
+
+    class TensorGuards:
+        def __init__(self, *tensors: Any, dynamic_dims_sizes: None, dynamic_dims_strides: None):
+            if says is None:
+                raise TypeError("another interface")
+            self.shapes = [tensor.shape for tensor in tensors]
+
+        def check(self, *tensors: Any) -> bool:
+            asked.append(tensors)
+            return bool(says) and [tensor.shape for tensor in tensors] == self.shapes
+
+    torch._C._dynamo = SimpleNamespace(guards=SimpleNamespace(TensorGuards=TensorGuards))
+    k = on(programs["scaled"], StandInDevices(), scale)
+    a, b = torch.Tensor(np.arange(64, dtype=np.float32)), torch.Tensor(np.zeros(64, np.float32))
+    for factor in (1.0, 2.0, 3.0):
+        k(a, b, factor)
+        assert np.array_equal(b.memory.content, a.memory.content * factor)
+    assert len(bound) == 1 and bool(asked) == (says is not None)
+    with pytest.raises(tilelang_nb.LaunchError, match="shape"):
+        k(a, torch.Tensor(np.zeros(65, np.float32)), 1.0)
+    with pytest.raises(tilelang_nb.LaunchError):
+        k(a, b, "1")
+    device_arrays.torch_stream_of.cache_clear()
+
+
 def test_a_tensor_that_does_not_answer_goes_the_long_way(
     programs: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -121,6 +121,18 @@ def test_a_benchmark_is_made_in_the_given_stream(kernels: dict[str, Any]) -> Non
     assert {launch.stream for launch in devices.driver.launches} == {9}
 
 
+def test_a_benchmark_on_another_device_leaves_the_current_one(kernels: dict[str, Any]) -> None:
+    devices = StandInDevices(count=2)
+    devices.clock = [float(at) for at in range(100)]
+    k = on(kernels["add"], devices)
+    arrays = tuple(DeviceMemory(np.zeros(1024, np.float32)) for _ in range(3))
+    devices.driver.owners = {array.pointer: 1 for array in arrays}
+    made: list[int] = []
+    devices.driver.work = lambda launch: made.append(devices.driver.context)
+    bench(k, k.build(), arrays, {}, repeat=2, devices=devices)
+    assert set(made) == {101} and devices.driver.context == 100
+
+
 def test_a_baseline_is_timed_in_turn_and_gives_the_ratio(kernels: dict[str, Any]) -> None:
     devices = StandInDevices()
     devices.clock = [0.0, 1.0, 1.0, 3.0, 3.0, 4.0, 4.0, 6.0]

@@ -242,6 +242,26 @@ def torch_stream_of() -> Callable[[int], int]:
     return raw or (lambda device: torch.cuda.current_stream(device).cuda_stream)
 
 
+def torch_guard(tensors: list[Any]) -> Callable[..., bool] | None:
+    """A function of as many tensors: are they like these in type, elements, sizes, strides, device and requires_grad?
+
+    One call of C++ takes a third of the time of asking each tensor.  It may say no where yes is right (one tensor given
+    twice, another mode of torch), so who hears no asks the tensors.  None where torch has no such function.
+    """
+    import sys
+
+    if not tensors:
+        return None
+    try:
+        guards = sys.modules["torch"]._C._dynamo.guards
+        check: Callable[..., bool] = guards.TensorGuards(
+            *tensors, dynamic_dims_sizes=None, dynamic_dims_strides=None
+        ).check
+        return check if isinstance(check(*tensors), bool) else None
+    except Exception:  # it is no public interface
+        return None
+
+
 def torch_stream(device: int) -> int:
     """The stream that torch works on."""
     return torch_stream_of()(device)

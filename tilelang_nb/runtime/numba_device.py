@@ -7,11 +7,13 @@ events and arrays; `driver` loads and launches kernels in the same contexts.  No
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import os
 import re
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -212,6 +214,15 @@ class NumbaDevices:
         """Choose the device from before `enter` again."""
         if before is not None:
             self.driver.set_context(before)
+
+    @contextlib.contextmanager
+    def kept(self) -> Iterator[None]:
+        """The device that is the calling thread's before is so again afterwards."""
+        before = self.driver.current_context() if self.count > 1 else None
+        try:
+            yield
+        finally:
+            self.leave(before)
 
     # -- memory
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from .device_arrays import DeviceArray, cupy_stream_of, library_of, new_array, torch_stream_of
+from .device_arrays import DeviceArray, cupy_stream_of, library_of, new_array, torch_guard, torch_stream_of
 from .device_launch import NOTHING_SHOWN, Plan, Shown
 from .device_transfer import ALIGNMENT
 from .driver import DriverError
@@ -93,11 +93,12 @@ def short_way(
     if library == "interface" and any(array.size == 0 for array in arrays.values()):
         return None  # whose address may be None
     names: dict[str, Any] = {}
-    conditions: list[str] = []
+    conditions: list[str] = []  # of the call
+    differing: list[str] = []  # of its arrays
     values: list[str] = []
     for at, (parameter, given) in enumerate(zip(parameters, args)):
         names[f"kind{at}"] = type(given)
-        conditions.append(f"a{at}.__class__ is not kind{at}")
+        (conditions if parameter.kind == "scalar" else differing).append(f"a{at}.__class__ is not kind{at}")
         if parameter.kind == "scalar":
             if type(given) is not _plain_type(parameter.dtype) or not is_packed_as_it_is(parameter.dtype):
                 return None
@@ -115,13 +116,19 @@ def short_way(
                 differences.append("{a}.data.device_id != {device}")
             if library == "interface" and parameter.name in written:
                 differences.append('{i}["data"][1]')
-            conditions += [_of(difference, at) for difference in differences]
+            differing += [_of(difference, at) for difference in differences]
             said = _said(given, library)
             names |= {f"shape{at}": said[0], f"dtype{at}": said[1], f"strides{at}": said[2]}
             names[f"device{at}"] = arrays[parameter.name].device
             values.append(f"p{at}")
         else:
             return None
+    names["alike"] = alike = torch_guard([given for given in args if library_of(type(given)) == "torch"])
+    if alike is None:
+        conditions += differing
+    else:
+        tensors = ", ".join(value.replace("p", "a") for value in values if value.startswith("p"))
+        conditions.append(f"not alike({tensors}) and ({' or '.join(differing)})")
     checks = [
         f"if len(args) != {len(args)}:",
         "    return None",

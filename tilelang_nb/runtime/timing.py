@@ -184,18 +184,16 @@ def bench(
     calls = DeviceCalls(kernel, build, devices)
     devices = calls.devices
     on = None
-    before = devices.enter(devices.current())
     try:
-        launch, prepared, memory = calls.launcher(args, kwargs, stream)
-        works = [launch] if baseline is None else [launch, baseline]
-        on = prepared.on
-        clock = Clock(devices, on.number, prepared.stream, flush=flush)
-        times = clock.several(works, repeat, warm_up)
+        with devices.kept():
+            launch, prepared, memory = calls.launcher(args, kwargs, stream)
+            works = [launch] if baseline is None else [launch, baseline]
+            on = prepared.on
+            clock = Clock(devices, on.number, prepared.stream, flush=flush)
+            times = clock.several(works, repeat, warm_up)
     except DriverError as error:
         error.ran = on is not None
         raise (calls.faults() if on is None else on.faults).error(error, kernel) from None
-    finally:
-        devices.leave(before)
     del memory  # the copies of host arrays had to live until here
     counted = calls.counted(prepared)
     size = _bytes(prepared, counted)
