@@ -79,3 +79,77 @@ def run(case: Any, launch: Any = None, checks: bool = True) -> tuple[np.ndarray,
 def engine(case: Any) -> str:
     """How the product is computed."""
     return next(one.value for one in case.lowered.decisions if one.subject == "product")
+
+
+ATTENTION = """
+@T.prim_func
+def k(
+    Q: T.Tensor({shape}, "float16"), K: T.Tensor({shape}, "float16"), V: T.Tensor({shape}, "float16"),
+    C: T.Tensor({shape}, "{out}"),
+):
+    with T.Kernel(T.ceildiv({seq}, 128), {heads}, {batch}, threads=256) as (bx, by, bz):
+        Q_s = T.alloc_shared((128, {dim}), "float16")
+        K_s = T.alloc_shared(({bn}, {dim}), "float16")
+        V_s = T.alloc_shared(({bn}, {dim}), "float16")
+        s = T.alloc_fragment((128, {bn}), "float32")
+        p = T.alloc_fragment((128, {bn}), "float16")
+        o = T.alloc_fragment((128, {dim}), "float32")
+        top = T.alloc_fragment((128,), "float32")
+        top_before = T.alloc_fragment((128,), "float32")
+        shrink = T.alloc_fragment((128,), "float32")
+        total = T.alloc_fragment((128,), "float32")
+        part = T.alloc_fragment((128,), "float32")
+        T.copy(Q[bz, bx * 128 : (bx + 1) * 128, by, :], Q_s)
+        T.fill(o, 0)
+        T.fill(total, 0)
+        T.fill(top, -T.infinity("float32"))
+        blocks = T.min(T.ceildiv({seq}, {bn}), T.ceildiv((bx + 1) * 128, {bn})) if {causal} else T.ceildiv({seq}, {bn})
+        for k in T.Pipelined(blocks, num_stages={stages}):
+            T.copy(K[bz, k * {bn} : (k + 1) * {bn}, by, :], K_s)
+            for i, j in T.Parallel(128, {bn}):
+                inside = (bx * 128 + i >= k * {bn} + j) if {causal} else (k * {bn} + j < {seq})
+                s[i, j] = T.if_then_else(inside, 0, -T.infinity("float32"))
+            T.gemm(Q_s, K_s, s, transpose_B=True, policy=T.GemmWarpPolicy.FullRow)
+            T.copy(top, top_before)
+            T.reduce_max(s, top, dim=1, clear=False)
+            for i in T.Parallel(128):
+                shrink[i] = T.exp2((top_before[i] - top[i]) * {scale})
+            for i, j in T.Parallel(128, {bn}):
+                s[i, j] = T.exp2((s[i, j] - top[i]) * {scale})
+            T.reduce_sum(s, part, dim=1)
+            for i in T.Parallel(128):
+                total[i] = total[i] * shrink[i] + part[i]
+            T.copy(s, p)
+            for i, j in T.Parallel(128, {dim}):
+                o[i, j] *= shrink[i]
+            T.copy(V[bz, k * {bn} : (k + 1) * {bn}, by, :], V_s)
+            T.gemm(p, V_s, o, policy=T.GemmWarpPolicy.FullRow)
+        for i, j in T.Parallel(128, {dim}):
+            o[i, j] /= total[i]
+        T.copy(o, C[bz, bx * 128 : (bx + 1) * 128, by, :])
+"""
+
+
+def attention(
+    batch: int = 1, seq: int = 256, heads: int = 1, dim: int = 128, *, bn: int = 128, stages: int = 2,
+    causal: bool = False, out: str = "float16", options: dict[str, Any] | None = None,
+) -> Any:  # fmt: skip
+    """Softmax of products of rows, times values: as `matmul`; expected in float64."""
+    shape, scale = (batch, seq, heads, dim), 1.44269504 / dim**0.5
+    text = ATTENTION.format(
+        shape=shape, batch=batch, seq=seq, heads=heads, dim=dim, bn=bn, stages=stages, causal=causal, out=out,
+        scale=scale,
+    )  # fmt: skip
+    result = lowered(text, options)
+    rng = np.random.default_rng(seq + dim)
+    q, k, v = (rng.standard_normal(shape).astype(np.float16) for _ in range(3))
+    wide = [array.astype(np.float64).transpose(0, 2, 1, 3) for array in (q, k, v)]
+    scores = wide[0] @ wide[1].transpose(0, 1, 3, 2) / dim**0.5
+    if causal:
+        scores = np.where(np.tril(np.ones((seq, seq), bool)), scores, -np.inf)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    expected = (weights / weights.sum(-1, keepdims=True) @ wide[2]).transpose(0, 2, 1, 3)
+    o = np.full(shape, np.nan, numpy_type(out))
+    return SimpleNamespace(
+        lowered=result, launch=result.launches[0], arguments={"Q": q, "K": k, "V": v, "C": o}, expected=expected
+    )

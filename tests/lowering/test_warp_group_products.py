@@ -71,10 +71,10 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "rows are no multiples of 16 bytes": ({"n": 250, "k": 64}, "the rows of `B` are not known to be multiples"),
     "tfloat32 with its depth across": ({"dtype": "tfloat32", "bk": 32}, "only with its depth along the rows"),
     "rows of C": ({"m": 32, "bm": 32, "threads": 128}, "do not divide C of 32 by 256"),
-    "too many accumulators": ({"threads": 128}, "the accumulators take 256 registers of a thread"),
+    "too many accumulators": ({"threads": 128}, "accumulators and operands take 256 registers of a thread"),
     "too many accumulators for three warp groups": (
         {"m": 192, "bm": 192, "threads": 384},
-        "the accumulators take 128 registers of a thread, and 96 are free",
+        "one instruction takes 128 registers, and 96 are free for it",
     ),
     "four warp groups": ({"m": 256, "bm": 256, "threads": 512}, "512 threads are not 1, 2 or 3 warp groups"),
     "float64": ({"dtype": "float64", "total": "float64", "out": "float64", "bm": 32, "bn": 32, "bk": 16}, "float64"),

@@ -54,6 +54,24 @@ def instruction_columns(columns: int, strip: int = COLUMNS) -> int:
     return columns // parts
 
 
+def group_operand(shape: Sequence[int], grid: GroupGrid, each: int) -> Fragment:
+    """A of shape (rows, depth) in registers, of which one holds `each` elements.
+
+    Registers: `((i * turns + t) * 2 + h) * each + p` for the 64 rows i of the warp group and the 4 * each columns t.
+    """
+    rows, depth = shape[-2:]
+    slabs, turns = rows // ROWS // grid.down, depth // (4 * each)
+    row = (
+        Digit(grid.down, "thread", GROUP),
+        Digit(slabs, "register", turns * 2 * each),
+        Digit(4, "thread", 32),
+        Digit(2, "register", each),
+        Digit(8, "thread", 4),
+    )
+    along = (Digit(turns, "register", 2 * each), Digit(4, "thread", 1), Digit(each, "register", 1))
+    return Fragment(tuple(shape), (*((),) * (len(shape) - 2), row, along), grid.threads)
+
+
 def group_accumulator(shape: Sequence[int], grid: GroupGrid) -> Fragment:
     """C; leading extents of 1 may come before its two dimensions.
 

@@ -13,6 +13,7 @@ from tvm import tirx as tir
 from tvm.script.tirx import ptx
 
 from tilelang_nb.language.tile_program import RegionOperand, TileCall
+from tilelang_nb.layout.matrix import same_threads
 from tilelang_nb.layout.wgmma import (
     COLUMNS,
     GROUP,
@@ -20,6 +21,7 @@ from tilelang_nb.layout.wgmma import (
     GroupGrid,
     group_accumulator,
     group_grid,
+    group_operand,
     instruction_columns,
 )
 
@@ -27,10 +29,12 @@ from ..context import FRAGMENT, Inference, LaunchContext
 from ..hopper.tensor_tiles import STEP, TURNED_DEPTH, TensorTile
 from ..index_arithmetic import fold
 from ..ops.all_reduce import unrolled
-from ..rewrite import dtype_of, nothing, scope, sequence
+from ..rewrite import constant, dtype_of, nothing, scope, sequence
 from ..shared_memory import TILES
 from .engine import extents, operand_dtype
+from .packing import packed
 
+HALVES = 2  # elements of an A operand in one register
 RUNNING = "running products"  # the fact: accumulators of products that `T.wait_wgmma` waits for
 DESCRIPTOR = "tl_wgmma_descriptor"
 REGISTER_FENCE = "tl_register_fence"
@@ -79,18 +83,21 @@ def choose(call: TileCall, tiles: dict[Any, TensorTile], threads: int) -> GroupE
     dtype = operand_dtype(call)
     if dtype not in _OPERANDS or dtype_of(c.buffer) != _OPERANDS[dtype][2]:
         return f"no wgmma multiplies {dtype} into {dtype_of(c.buffer)}"
-    if scope(c.buffer) != FRAGMENT or any(region.buffer not in tiles for region in (a, b)):
+    held = scope(a.buffer) == FRAGMENT
+    if scope(c.buffer) != FRAGMENT or b.buffer not in tiles or not (held or a.buffer in tiles):
         return "wgmma takes its operands from tiles that bulk copies fill"
-    if not _whole(a, tiles) or not _whole(b, tiles):
+    if not _whole(b, tiles) or not (_whole_fragment(a) if held else _whole(a, tiles)):
         return "wgmma takes whole tiles"
+    if held and (call.boolean("transpose_a") or operand_dtype(call) not in ("float16", "bfloat16")):
+        return "wgmma takes A from registers only as it is, and of 16 bits"
     word = _OPERANDS[dtype][0]
     other = _OPERANDS.get(dtype_of(b.buffer), (word, "", ""))[0] if dtype != "tfloat32" else word
     turned = call.boolean("transpose_a"), not call.boolean("transpose_b")
-    for region, is_turned in ((a, turned[0]), (b, turned[1])):
+    for region, is_turned in ((b, turned[1]),) if held else ((a, turned[0]), (b, turned[1])):
         tile = tiles[region.buffer]
         if is_turned and (tile.itemsize != 2 or tile.span != 128):
             return f"wgmma takes `{region.buffer.name}` only with its depth along the rows of memory"
-    size = tiles[a.buffer].itemsize
+    size = tiles[b.buffer].itemsize
     if other != word and size != 1:
         return "the operands have two types"
     rows, columns = extents(c)
@@ -103,6 +110,12 @@ def choose(call: TileCall, tiles: dict[Any, TensorTile], threads: int) -> GroupE
         return f"{threads // GROUP} warp groups do not divide C of {rows} by {columns} into whole instructions"
     count = instruction_columns(columns // grid.across, strip)
     return GroupEngine(grid, count, STEP // size, (_OPERANDS[dtype][1], word, other), turned)
+
+
+def _whole_fragment(region: RegionOperand) -> bool:
+    return all(constant(begin) == 0 for begin in region.begin) and all(
+        constant(extent) == constant(size) for extent, size in zip(region.extent, region.buffer.shape)
+    )
 
 
 def _whole(region: RegionOperand, tiles: dict[Any, TensorTile]) -> bool:
@@ -131,9 +144,14 @@ def engine_of(call: TileCall, launch: LaunchContext, threads: int) -> GroupEngin
 
 
 def constrain(call: TileCall, inference: Inference, engine: GroupEngine) -> None:
-    """C has the layout of accumulators."""
-    c = call["c"].buffer
+    """C has the layout of accumulators; an A in a fragment lies in the threads that multiply it."""
+    a, c = call["a"].buffer, call["c"].buffer
     inference.settle(c, group_accumulator(tuple(int(extent) for extent in c.ty.shape), engine.grid), call.span)
+    if scope(a) == FRAGMENT:
+        layout = group_operand(tuple(int(extent) for extent in a.ty.shape), engine.grid, HALVES)
+        known = inference.layout(a)
+        if known is None or not same_threads(known, layout):
+            inference.settle(a, layout, call.span)
 
 
 def groups(engine: GroupEngine) -> str:
@@ -154,7 +172,12 @@ def lower(call: TileCall, launch: LaunchContext, engine: GroupEngine) -> tir.Stm
     down, across = group % grid.down, group // grid.down % grid.across
     first_row, first_column = down * (rows // grid.down), across * (columns // grid.across)
     clear = call["clear_accum"]
-    left, right = tiles[a.buffer], tiles[b.buffer]
+    left, right = tiles.get(a.buffer), tiles[b.buffer]
+    packing: list[Any] = []
+    words = None
+    if left is None:
+        words = launch.local(slabs * steps * 4, "uint32", "a_operand")
+        packing = [tir.AllocBuffer(words), _packed_operand(a.buffer, words, slabs, steps, launch)]
 
     def descriptor(region: RegionOperand, tile: TensorTile, turned: bool, line: Any, k: Any) -> Any:
         offset = tile.turned(line, k) if turned else tile.lines(line, k)
@@ -163,16 +186,22 @@ def lower(call: TileCall, launch: LaunchContext, engine: GroupEngine) -> tir.Stm
     def multiply(i: int, part: int, k: Any) -> tir.Stmt:
         at = i * held + part * engine.columns // 2
         registers = [tir.BufferLoad(total, [at + r]) for r in range(engine.columns // 2)]
-        first = descriptor(a, left, engine.turned[0], first_row + i * ROWS, k)
+        first: list[Any]
+        if left is None:
+            first = [tir.BufferLoad(words, [(i * steps + k) * 4 + r]) for r in range(4)]
+        else:
+            first = [descriptor(a, left, engine.turned[0], first_row + i * ROWS, k)]
         second = descriptor(b, right, engine.turned[1], first_column + part * engine.columns, k)
-        transposes = [int(turned) for turned in engine.turned] if engine.kinds[1] in ("f16", "bf16") else []
+        turns = engine.turned[1:] if left is None else engine.turned
+        transposes = [int(turned) for turned in turns] if engine.kinds[1] in ("f16", "bf16") else []
         text = f"wgmma.mma_async.sync.aligned.{engine.form}"
-        return tir.Evaluate(ptx[text](*registers, first, second, _keep(clear, k), 1, 1, *transposes))
+        return tir.Evaluate(ptx[text](*registers, *first, second, _keep(clear, k), 1, 1, *transposes))
 
     def step(k: Any) -> tir.Stmt:
         return sequence([multiply(i, part, k) for i in range(slabs) for part in range(parts)])
 
     body = [
+        *packing,
         tir.Evaluate(ptx["wgmma.fence.sync.aligned"]()),
         unrolled("k", steps, step),
         tir.Evaluate(ptx["wgmma.commit_group.sync.aligned"]()),
@@ -182,6 +211,27 @@ def lower(call: TileCall, launch: LaunchContext, engine: GroupEngine) -> tir.Stm
     else:
         launch.facts.setdefault(RUNNING, {})[c.buffer] = None
     return sequence(body, call.span)
+
+
+def _packed_operand(buffer: Any, words: Any, slabs: int, steps: int, launch: LaunchContext) -> tir.Stmt:
+    """A in registers of two elements, all of it before the first product: none may change while one runs."""
+    layout, held = launch.layouts[buffer], launch.registers[buffer]
+
+    def element(line: Any, along: Any) -> Any:
+        # The digits on the thread are those of the executing one: the register depends on the others alone.
+        index = [tir.const(0, "int32")] * (len(layout.shape) - 2) + [line, along]
+        return tir.BufferLoad(held, [fold(layout.forward(index)[1], launch.analyzer)])
+
+    def step(i: Any, k: Any) -> tir.Stmt:
+        stores = []
+        for half in range(2):
+            for r in range(2):
+                along = k * (2 * 4 * HALVES) + r * 4 * HALVES
+                value = packed([element(i * ROWS + half * 8, along + p) for p in range(HALVES)])
+                stores.append(tir.BufferStore(words, value, [(i * steps + k) * 4 + r * 2 + half]))
+        return sequence(stores)
+
+    return unrolled("i", slabs, lambda i: unrolled("k", steps, lambda k: step(i, k)))
 
 
 def wait(call: TileCall, launch: LaunchContext) -> tir.Stmt:

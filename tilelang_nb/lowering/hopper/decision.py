@@ -17,13 +17,14 @@ from tvm import tirx as tir
 from tilelang_nb.language.tile_program import RegionOperand, TileCall, operation_name, read
 
 from ..architecture import capability
-from ..context import LaunchContext
+from ..context import FRAGMENT, LaunchContext
 from ..gemm import wgmma
 from ..launches import THREAD_EXTENT
-from ..plan_pipelines import Pipeline, Producer, with_versions
-from ..rewrite import Load, constant, dtype_of, has, map_children, scope, variables, walk
-from ..shared_memory import needed_shared_memory, shared_memory_limit
-from .epilogue import Epilogue, find_epilogue
+from ..legalise import whole
+from ..plan_pipelines import Pipeline, with_versions
+from ..rewrite import Load, constant, dtype_of, has, map_children, scope, statements, variables, walk
+from ..shared_memory import shared_memory_limit
+from .epilogue import Epilogue, find_epilogue, parts_of
 from .tensor_tiles import ALIGNMENT, TensorTile, tensor_tile
 
 ENABLE = "tl.enable_auto_warp_specialization"
@@ -48,6 +49,7 @@ _BARRIER_BYTES = 16
 class Specialisation:
     """tiles: of the copies that run ahead.  consumers: threads that compute, those of the text.  turns: per loop, how
     many turns of it earlier executions have made.  epilogue: the copy of results that goes through shared memory.
+    resident: copies into tiles that stay for the whole launch, by the copying role too.
     """
 
     tiles: dict[Any, TensorTile]
@@ -55,6 +57,7 @@ class Specialisation:
     plans: tuple[Pipeline, ...]
     turns: dict[Any, Any]
     epilogue: Epilogue | None = None
+    resident: tuple[TileCall, ...] = ()
 
 
 def enabled(launch: LaunchContext) -> bool:
@@ -80,6 +83,9 @@ class _Decision:
     def __init__(self, function: Any, plans: list[Pipeline], launch: LaunchContext):
         self.function, self.plans, self.launch = function, plans, launch
         self.engines: dict[Any, wgmma.GroupEngine] = {}  # by accumulator
+        self.resident: dict[Any, TileCall] = {}  # by tile
+        self.products: list[Any] = []  # statements
+        self.operands: dict[Any, int] = {}  # registers of A in fragments
         self.bound: dict[Any, Any] = {}
         walk(function.body, (tir.Bind, lambda node: self.bound.update({node.var: node.value})))
 
@@ -93,15 +99,18 @@ class _Decision:
             for producer in (one for group in plan.groups for one in group):
                 if producer.target in tiles:
                     raise _No(f"several loops fill `{producer.target.name}`")
-                tiles[producer.target] = self._tile(producer)
+                tiles[producer.target] = self._tile(producer.call)
             self._left_behind(plan)
+        self._find_resident(tiles)
         for plan in self.plans:
             self._uses(plan, tiles)
+        self._stay_unused_elsewhere()
         self._registers()
         turns = {plan.loop.loop_var: self._turns(plan) for plan in self.plans}
         plans, room = self._fitting()
         epilogue = find_epilogue(_work(self.function.body), self.engines, self.function, self.launch, room)
-        return Specialisation(tiles, self.launch.threads, plans, turns, epilogue)
+        resident = tuple(self.resident.values())
+        return Specialisation(tiles, self.launch.threads, plans, turns, epilogue, resident)
 
     # ---- the launch ----
 
@@ -160,8 +169,46 @@ class _Decision:
             if scope(call["source"].buffer) == "global" and scope(call["target"].buffer).startswith("shared"):
                 raise _No(f"the copy into `{call['target'].buffer.name}` cannot run ahead")
 
-    def _tile(self, producer: Producer) -> TensorTile:
-        call, target = producer.call, producer.target
+    def _find_resident(self, tiles: dict[Any, TensorTile]) -> None:
+        """Copies in front of the loops into tiles that products of the loops take."""
+        wanted: set[Any] = set()
+        for plan in self.plans:
+            for node in plan.body:
+                if isinstance(node, tir.Evaluate) and operation_name(node.value) == "gemm":
+                    call = read(node.value, node.span)
+                    wanted |= {call[name].buffer for name in "ab"}
+        for node in statements(_work(self.function.body)):
+            if not isinstance(node, tir.Evaluate) or operation_name(node.value) != "copy":
+                continue
+            call = read(node.value, node.span)
+            target = call["target"]
+            if target.buffer not in wanted or target.buffer in tiles or scope(call["source"].buffer) != "global":
+                continue
+            if not scope(target.buffer).startswith("shared") or not whole(target):
+                continue
+            if target.buffer in self.resident:
+                raise _No(f"`{target.buffer.name}` is copied twice")
+            tiles[target.buffer] = self._tile(call)
+            self.resident[target.buffer] = call
+
+    def _stay_unused_elsewhere(self) -> None:
+        """Resident tiles are operands of the products that were looked at, and nothing else."""
+        uses: dict[Any, int] = dict.fromkeys(self.resident, 0)
+
+        def count(node: Any) -> None:
+            mentioned = _mentioned(node) & uses.keys()
+            for tile in mentioned:
+                uses[tile] += 1
+
+        for part in parts_of(self.function.body):
+            count(part)
+        for tile in uses:
+            mine = sum(tile in _mentioned(node) for node in self.products)
+            if uses[tile] != mine + 1:
+                raise _No(f"`{tile.name}` is used by more than products")
+
+    def _tile(self, call: TileCall) -> TensorTile:
+        target = call["target"].buffer
         name = target.name
         if call["disable_tma"] is not None and call.boolean("disable_tma"):
             raise _No(f"the copy into `{name}` is not to be a bulk copy")
@@ -203,9 +250,14 @@ class _Decision:
                 raise _No("a tile that is copied ahead is used by more than products")
             call = read(node.value, node.span)
             for field in ("a", "b"):
-                if call[field].buffer not in mine:
-                    raise _No(f"`{call[field].buffer.name}` is not copied ahead in the loop of its product")
+                buffer = call[field].buffer
+                held = field == "a" and scope(buffer) == FRAGMENT
+                if buffer not in mine and buffer not in self.resident and not held:
+                    raise _No(f"`{buffer.name}` is not copied ahead in the loop of its product")
+                if held:
+                    self.operands[buffer] = wgmma.registers_of(buffer, self.launch.threads) // wgmma.HALVES
             self._product(call, tiles)
+            self.products.append(node)
             products += 1
         if not products:
             raise _No("the loop multiplies nothing")
@@ -221,9 +273,14 @@ class _Decision:
     def _registers(self) -> None:
         """The accumulators fit into the registers of the computing threads."""
         held = sum(wgmma.registers_of(accumulator, self.launch.threads) for accumulator in self.engines)
-        most = AT_FIRST[self.launch.threads // GROUP] - OTHER_VALUES
+        held += sum(self.operands.values())
+        groups = self.launch.threads // GROUP
+        one = max(engine.columns // 2 for engine in self.engines.values())
+        if one > AT_FIRST[groups] - OTHER_VALUES:
+            raise _No(f"one instruction takes {one} registers, and {AT_FIRST[groups] - OTHER_VALUES} are free for it")
+        most = (SHARES[groups] or (0, AT_FIRST[groups]))[1] - OTHER_VALUES
         if held > most:
-            raise _No(f"the accumulators take {held} registers of a thread, and {most} are free for them")
+            raise _No(f"accumulators and operands take {held} registers of a thread, and {most} are free for them")
 
     # ---- control flow ----
 
@@ -268,18 +325,36 @@ class _Decision:
     # ---- memory ----
 
     def _fitting(self) -> tuple[tuple[Pipeline, ...], int]:
-        """The plans with as many stages as shared memory holds, two at least; and the bytes that are left."""
+        """The plans with as many stages as shared memory holds; and the bytes that are left.
+
+        Roles are not in step, so every tile has a place of its own.
+        """
         plans = list(self.plans)
         limit = shared_memory_limit(self.launch.arch)
         while True:
-            barriers = sum(_BARRIER_BYTES * plan.stages * len(plan.groups) for plan in plans)
-            needed = -(-needed_shared_memory(with_versions(self.function.body, plans)) // ALIGNMENT) * ALIGNMENT
-            if needed + barriers <= limit:
-                return tuple(plans), limit - needed - barriers - ALIGNMENT
+            barriers = sum(_BARRIER_BYTES * plan.stages * len(plan.groups) for plan in plans) + ALIGNMENT
+            needed = _bytes_of_tiles(with_versions(self.function.body, plans)) + barriers
+            if needed <= limit:
+                return tuple(plans), limit - needed
             deepest = max(plan.stages for plan in plans)
-            if deepest <= 2:
-                raise _No("two versions of the tiles do not fit into shared memory")
+            if deepest == 1:
+                raise _No(f"the tiles take {needed} bytes of shared memory where each has a place of its own")
             plans = [replace(plan, stages=min(plan.stages, deepest - 1)) for plan in plans]
+
+
+def _bytes_of_tiles(body: Any) -> int:
+    """Bytes of all shared tiles, each at a multiple of what swizzles need."""
+    sizes: list[int] = []
+
+    def note(node: Any) -> None:
+        if scope(node.buffer).startswith("shared"):
+            size = max(tvm.DataType(dtype_of(node.buffer)).bits // 8, 1)
+            for extent in node.buffer.shape:
+                size *= int(extent)
+            sizes.append(-(-size // ALIGNMENT) * ALIGNMENT)
+
+    walk(body, (tir.AllocBuffer, note))
+    return sum(sizes)
 
 
 def _work(node: Any) -> Any:

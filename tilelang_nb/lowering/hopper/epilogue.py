@@ -86,19 +86,23 @@ def _alone(body: Any, accumulator: Any) -> bool:
         if accumulator in used:
             found.append(all(one == accumulator or not _is_fragment(one) for one in used))
 
-    for node in _parts(body):
+    for node in parts_of(body):
         visit(node)
     return all(found)
 
 
-def _parts(node: Any) -> list[Any]:
+def parts_of(node: Any) -> list[Any]:
     """Single statements and loop nests of threads."""
     if isinstance(node, tir.SeqStmt):
-        return [part for one in node.seq for part in _parts(one)]
+        return [part for one in node.seq for part in parts_of(one)]
     if isinstance(node, tir.For) and int(node.kind) != tir.ForKind.PARALLEL:
-        return _parts(node.body)
+        return parts_of(node.body)
     if isinstance(node, tir.IfThenElse):
-        return [*_parts(node.then_case), *([] if node.else_case is None else _parts(node.else_case))]
+        return [*parts_of(node.then_case), *([] if node.else_case is None else parts_of(node.else_case))]
+    if isinstance(node, tir.AttrStmt | tir.While):
+        return parts_of(node.body)
+    if isinstance(node, tir.AllocBuffer):
+        return []
     return [node]
 
 

@@ -23,7 +23,7 @@ import tvm_ffi
 from tvm import tirx as tir
 from tvm.ir import Range, StringImm
 
-from tilelang_nb.language.tile_program import operation, operation_name, read, region
+from tilelang_nb.language.tile_program import TileCall, operation, operation_name, read, region
 
 from ..barriers import WARP_GROUPS
 from ..context import SHARED, LaunchContext, ThreadSet
@@ -80,6 +80,7 @@ class _Roles:
     launch: LaunchContext
     rings: dict[Any, list[_Ring]] = field(default_factory=dict)
     staging: Any = None
+    loaded: list[tuple[TileCall, Any]] = field(default_factory=list)  # copies that are made once, with their barriers
     renamed: dict[Any, Any] = field(default_factory=dict)  # variables of the text -> those of the copying role
 
     def made(self) -> Any:
@@ -97,7 +98,10 @@ class _Roles:
                 self._ring(plan, group, effects, f"_{number}_{at}" if number + at else "")
                 for at, group in enumerate(plan.groups)
             ]
-        launch.facts[TILES] = {self.tiles[tile]: shape for tile, shape in found.tiles.items()}
+        launch.facts[TILES] = {self.tiles.get(tile, tile): shape for tile, shape in found.tiles.items()}
+        for call in found.resident:
+            loaded = tir.decl_buffer((1,), "uint64", launch.fresh("loaded"), scope=MBARRIER, layout=None)
+            self.loaded.append((call, loaded))
         if found.epilogue is not None:
             self._stage(found.epilogue)
         launch.threads += GROUP
@@ -154,6 +158,10 @@ class _Roles:
             barriers.append(tir.AllocBuffer(self.staging, None, span))
         for ring in rings:
             barriers += [tir.AllocBuffer(buffer, None, span) for buffer in (ring.full, ring.empty)]
+        for _, loaded in self.loaded:
+            barriers.append(tir.AllocBuffer(loaded, None, span))
+        for _, loaded in self.loaded:
+            barriers.append(_evaluate("barrier_init", span, _element(loaded, tir.const(0, "int32")), 1))
         for ring in rings:
             for stage in range(ring.plan.stages):
                 at = tir.const(stage, "int32")
@@ -194,7 +202,19 @@ class _Roles:
         epilogue = self.found.epilogue
         if epilogue is not None and isinstance(node, tir.Evaluate) and _is_call(node.value, epilogue.call):
             return self._store(epilogue)
+        loaded = self._barrier_of(node)
+        if loaded is not None:
+            zero = tir.const(0, "int32")
+            return _evaluate("barrier_wait", node.span, _element(loaded, zero), 0)
         return map_children(node, self._computing)
+
+    def _barrier_of(self, node: Any) -> Any:
+        """The barrier of a copy that is made once; None for any other statement."""
+        if isinstance(node, tir.Evaluate):
+            for call, loaded in self.loaded:
+                if _is_call(node.value, call):
+                    return loaded
+        return None
 
     def _store(self, epilogue: Epilogue) -> Any:
         call, grid = epilogue.call, epilogue.engine.grid
@@ -259,10 +279,27 @@ class _Roles:
         if isinstance(node, tir.IfThenElse):
             other = None if node.else_case is None else self._copying(node.else_case)
             return branch(self._mine(node.condition), self._copying(node.then_case), other, node.span)
+        loaded = self._barrier_of(node)
+        if loaded is not None:
+            return self._mine(self._load_once(read(node.value, node.span), loaded))
         if isinstance(node, tir.Bind) and self._is_common(node.value):
             value = self._mine(node.value)
             return tir.Bind(self._own(node.var), value, node.span)
         return nothing(node.span)
+
+    def _load_once(self, call: TileCall, loaded: Any) -> Any:
+        full = _element(loaded, tir.const(0, "int32"))
+        source, target = (
+            region(call[name].buffer, call[name].begin, call[name].extent) for name in ("source", "target")
+        )
+        size = self.found.tiles[call["target"].buffer].bytes
+        return sequence(
+            [
+                _evaluate("barrier_expect_tx", call.span, full, size),
+                _evaluate("barrier_arrive", call.span, full),
+                _evaluate("tensor_load", call.span, source, target, full),
+            ]
+        )
 
     def _own(self, var: Any) -> Any:
         return self.renamed.setdefault(var, tir.Var(var.name, var.ty))
