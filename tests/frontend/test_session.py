@@ -106,11 +106,9 @@ def test_an_exception_of_host_code_is_shown_at_its_line(source: str, line: int, 
     assert cell.session.exception is not None
 
 
-def test_a_keyboard_interrupt_passes_through() -> None:
-    with pytest.raises(KeyboardInterrupt):
-        run_cell("raise KeyboardInterrupt")
-    with pytest.raises(KeyboardInterrupt):
-        run_cell(kernel("stop()", before="def stop():\n    raise KeyboardInterrupt\n"))
+def test_a_keyboard_interrupt_that_code_raises_is_an_exception_like_others() -> None:
+    for cell in ("raise KeyboardInterrupt", kernel("stop()", before="def stop():\n    raise KeyboardInterrupt\n")):
+        assert [found.code for found in run_cell(cell).diagnostics] == ["TL144"]
 
 
 def test_diagnostics_that_an_exception_carries_are_reported_as_they_are() -> None:

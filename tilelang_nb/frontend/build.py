@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import io
 import itertools
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import CodeType
@@ -70,7 +69,7 @@ def build_kernel(
         return Built(None, (*refused, message.at(header_span(text, definition.node))))
     except Exception as error:  # a fault of this package must not end the session
         return Built(None, (*refused, internal_error(error).at(header_span(text, definition.node))))
-    sys.stdout.write(printed)
+    print(printed, end="")  # a cell may have taken `sys.stdout` away
     if len(parameters) < len(parameters_of(definition.node)):
         return Built(None, (*refused, *walker.found.values()))
     return finish(walker, definition, parameters, printed)

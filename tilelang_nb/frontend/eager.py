@@ -25,6 +25,7 @@ from ..language.tensors import EmptyTensor, Tensor, named_sizes
 from ..language.values import Buffer, builder, is_building, is_device
 from ..source import catalogue as say
 from ..source.diagnostic import Diagnostic, Message, Poisoned, Refusal
+from ..source.interrupts import pass_on_interrupt
 from ..source.text import Text
 from .assign import annotation
 from .build import final_pass, finish
@@ -160,7 +161,8 @@ def _evaluated(kind: Any, function: Any) -> Any:
     while isinstance(kind, str) and not isinstance(kind, Dtype):
         try:
             kind = eval(compiled(kind, MARK), names)
-        except Exception:
+        except BaseException as error:
+            pass_on_interrupt(error)
             return None
     return kind
 
@@ -206,7 +208,7 @@ def build(eager: EagerDefinition, call: Call) -> EagerBuilt:
         return EagerBuilt(None, (message.at(place),))
     except Exception as error:  # a fault of this package must not end the session
         return EagerBuilt(None, (internal_error(error).at(place),))
-    sys.stdout.write(printed)
+    print(printed, end="")
     results, collection = walker.results()
     ordered = [p.arg for p in parameters(definition.node)]
     declared = sorted(walker.declared.values(), key=lambda p: ordered.index(p.name))

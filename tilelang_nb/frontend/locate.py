@@ -29,6 +29,7 @@ from ..language.values import Buffer, Region, Value
 from ..source import catalogue as say
 from ..source.calls import unknown_attribute_of_array, unknown_attribute_of_scalar, with_written
 from ..source.diagnostic import Message, Note
+from ..source.interrupts import pass_on_interrupt
 from ..source.text import Span, Text
 from .describing_text import text_needed
 from .places import MARK, header_span, line_span
@@ -191,7 +192,8 @@ def exception_text(error: BaseException) -> str:
         text = _MODULE.sub(lambda found: "tilelang" if found[0].endswith("g") else "tilelang.", text)
         if len(said) > LONGEST:
             text = f"{text[:LONGEST]}... ({len(said):,} characters)"
-    except Exception:
+    except BaseException as fault:
+        pass_on_interrupt(fault)
         text = ""
     name = type(error).__name__[:LONGEST]
     return f"{name}: {text}" if text else name

@@ -15,6 +15,7 @@ from ..language.promotion import constant, is_integer
 from ..language.values import Buffer, Region, Value, is_device
 from ..source import catalogue as say
 from ..source.diagnostic import Note, Poisoned, Refusal
+from ..source.interrupts import pass_on_interrupt
 from ..source.wording import of_type
 from .assign import bind_target
 from .branches import truth_at
@@ -145,7 +146,7 @@ _END = object()
 def _next_item(walker: Any, node: ast.For, items: Any) -> Any:
     try:
         return next(items, _END)
-    except (Poisoned, ReturnValue, Leave, KeyboardInterrupt):
+    except (Poisoned, ReturnValue, Leave):
         raise
     except Refusal as refusal:  # a lazy generator: what it needs is gone, or not known yet
         text = walker.frame.text
@@ -159,6 +160,7 @@ def _next_item(walker: Any, node: ast.For, items: Any) -> Any:
         refusal.place = node.iter
         raise
     except BaseException as error:
+        pass_on_interrupt(error)
         message = say.ExceptionWhileBuilding(exception=exception_text(error), remedy="the iterable raised it")
         raise Refusal(message, node.iter) from None
 

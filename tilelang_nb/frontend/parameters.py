@@ -17,6 +17,7 @@ from ..language.tensors import Tensor
 from ..language.values import Buffer, Value, is_device, number
 from ..source import catalogue as say
 from ..source.diagnostic import Message, Poisoned, Refusal
+from ..source.interrupts import pass_on_interrupt
 from ..source.text import Text
 from ..source.wording import of_type
 from .large_integers import compiled
@@ -71,9 +72,8 @@ def read_parameters(
             wrong.append(refusal)
         except Poisoned:  # it names what was refused before
             continue
-        except KeyboardInterrupt:
-            raise
         except BaseException as error:
+            pass_on_interrupt(error)
             remedy = "an annotation is Python that runs when the kernel is defined"
             message: Message = say.ExceptionWhileBuilding(exception=exception_text(error), remedy=remedy)
             if isinstance(error, SyntaxError):  # of a text in quotes

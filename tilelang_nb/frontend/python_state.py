@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from ..source.interrupts import pass_on_interrupt
 from ..source.wording import with_article
 from .bindings import CONTAINERS
 from .user_code import (
@@ -199,7 +200,8 @@ class _Part:
     def __call__(self) -> Any:
         try:
             return self.read()
-        except Exception:  # an object that does not let itself be read
+        except BaseException as error:  # an object that does not let itself be read
+            pass_on_interrupt(error)
             return None
 
 
@@ -302,7 +304,8 @@ def _attributes(value: Any) -> dict[str, Any] | None:
     try:
         own = type(value) is threading.local  # the attributes that this thread sees
         found = value.__dict__ if own else object.__getattribute__(value, "__dict__")
-    except Exception:
+    except BaseException as error:
+        pass_on_interrupt(error)
         return None
     return found if type(found) is dict else None
 

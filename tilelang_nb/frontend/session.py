@@ -19,6 +19,7 @@ from typing import Any
 from ..language import entry
 from ..source import catalogue as say
 from ..source.diagnostic import Diagnostic, Note, Poisoned, Refusal
+from ..source.interrupts import pass_on_interrupt
 from ..source.providers import provided
 from ..source.text import Span, Text
 from .build import build_kernel
@@ -148,9 +149,8 @@ class Session:
                 value = eval(code, namespace)
             if shown:
                 self.result = value
-        except KeyboardInterrupt:
-            raise
         except BaseException as error:  # host code may raise anything, SystemExit included
+            pass_on_interrupt(error)
             later = self._with_later_annotations(error, node)
             if later is not None:
                 before = len(self._found)
@@ -236,6 +236,8 @@ class Session:
         """What to do about an exception of host code."""
         if isinstance(error, ModuleNotFoundError):
             return "correct the name, or install the module"
+        if isinstance(error, SystemExit):
+            return "leave it out: the cell ends after its last line"
         if type(error) is NameError and error.name is not None:
             message = undefined(error.name, [name for name in self._namespace if not name.startswith("__")])
             return message.fill(message.advice)

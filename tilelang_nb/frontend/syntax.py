@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..source.diagnostic import Poisoned, Refusal
+from ..source.interrupts import pass_on_interrupt
 from .assign import annotated, assign, augmented, delete
 from .branches import assertion, expression, if_statement, match_statement, return_statement
 from .control import Leave, ReturnValue
@@ -74,7 +75,7 @@ def walk_statement(walker: Any, node: ast.stmt) -> None:
         walker.complete = False
         walker.search_operands(node, refusal)
         search_doubtful(walker, node, (depth, scope, turn))
-    except (ReturnValue, Leave, KeyboardInterrupt):
+    except (ReturnValue, Leave):
         raise
     except RecursionError:
         recover(walker, depth, scope, turn)
@@ -82,6 +83,7 @@ def walk_statement(walker: Any, node: ast.stmt) -> None:
         walker.poison(node)
         return
     except BaseException as error:
+        pass_on_interrupt(error)
         recover(walker, depth, scope, turn)
         walker.report(walker.python_exception(error), node)
     walker.lose_attributes(node)
@@ -127,10 +129,8 @@ def search_doubtful(walker: Any, node: ast.stmt, state: tuple[int, Any, Any]) ->
         if isinstance(mistake, Refusal):
             walker.report(mistake, node)
         walker.search_operands(node, mistake)
-    except KeyboardInterrupt:
-        raise
-    except BaseException:  # what is in the container is not known
-        pass
+    except BaseException as error:  # what is in the container is not known
+        pass_on_interrupt(error)
     finally:
         recover(walker, *state)
         walker.said_only = frozenset()

@@ -16,6 +16,7 @@ from typing import Any, Literal, NamedTuple
 from ..language.values import Value, written
 from ..source import catalogue as say
 from ..source.diagnostic import Message, Poisoned, Refusal
+from ..source.interrupts import pass_on_interrupt
 from ..source.wording import number_text
 from .limits import MACRO, Limits
 from .names import targets as targets
@@ -256,7 +257,8 @@ def shown(value: Any) -> str:
     else:
         try:
             text = _short.repr(value)
-        except Exception:  # a class of the user whose repr fails
+        except BaseException as error:  # a class of the user whose repr fails
+            pass_on_interrupt(error)
             text = f"<{type(value).__name__}>"
     return _cut(text)
 

@@ -17,6 +17,7 @@ from ..language.values import Buffer, Region, Value
 from ..source import catalogue as say
 from ..source.calls import CallSignature
 from ..source.diagnostic import Diagnostic, Message, Note, Poisoned, Refusal
+from ..source.interrupts import pass_on_interrupt
 from ..source.text import Text
 from .bindings import Bindings
 from .contents import check_change, check_unseen, objects_with_code
@@ -106,7 +107,7 @@ class Walker(Bindings):
             if self.builder.lost:
                 raise Refusal(self.builder.lost[0])
             return value
-        except (Poisoned, ReturnValue, Leave, KeyboardInterrupt):
+        except (Poisoned, ReturnValue, Leave):
             raise
         except Refusal as refusal:
             self.builder.lost.clear()
@@ -114,6 +115,7 @@ class Walker(Bindings):
         except RecursionError:
             raise Refusal(too_deep("a call"), node) from None
         except BaseException as error:  # whatever the user's compile-time code raises, SystemExit included
+            pass_on_interrupt(error)
             if self.builder.lost:
                 raise self.located(Refusal(self.builder.lost.pop()), node, code) from None
             raise self.located(self.python_exception(error), node, code) from None
@@ -150,9 +152,10 @@ class Walker(Bindings):
                 refusal.place = node
                 refusal.message = with_operands(refusal.message, self.frame.text, self.frame.text.span(node))
             raise
-        except (Poisoned, ReturnValue, Leave, KeyboardInterrupt):
+        except (Poisoned, ReturnValue, Leave):
             raise
         except BaseException as error:
+            pass_on_interrupt(error)
             raise Refusal(raised(error), node) from None
 
     # -- reports ---------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import reprlib
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..source.interrupts import pass_on_interrupt
 from ..source.text import Text
 
 
@@ -76,7 +77,8 @@ def result_text(value: Any) -> str | None:
         return None
     try:
         return _SHORT.repr(value)
-    except Exception:
+    except BaseException as error:
+        pass_on_interrupt(error)
         return None
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping
 from os import PathLike
 from pathlib import Path
@@ -224,7 +223,7 @@ class Kernel:
         if shown is not NOTHING_SHOWN:
             self._outcome = Outcome(printed=shown.printed)
             for line in shown.printed:
-                sys.stdout.write(line + "\n")
+                print(line)
             if shown.failures:
                 raise LaunchError(shown.failures[0], self.text)
         return result
@@ -263,7 +262,7 @@ class Kernel:
         outcome = self._outcome
         launches.append(Launch(self, outcome.findings, outcome.printed))
         for line in outcome.printed:
-            sys.stdout.write(line if line.endswith("\n") else line + "\n")
+            print(line, end="" if line.endswith("\n") else "\n")
         if outcome.failed_assertion is not None:
             raise LaunchError(outcome.failed_assertion, self.text)
         warn_of(self.name, outcome.findings)

@@ -31,6 +31,7 @@ from ..runtime.refused_launch import Callee, refused_launch
 from ..runtime.standalone import make_kernel, module_limits, text_of
 from ..source import catalogue as say
 from ..source.diagnostic import Diagnostic, Refusal
+from ..source.interrupts import pass_on_interrupt
 from ..source.text import Span
 from .jit_function import JitFunction, compile
 
@@ -354,7 +355,8 @@ def _frozen(value: Any) -> Any:
         return UNKEYED if any(part is UNKEYED for part in frozen) else (type(value), tuple(frozen))
     try:
         hash(value)
-    except Exception:
+    except BaseException as error:
+        pass_on_interrupt(error)
         return UNKEYED
     changes = type(value).__hash__ is object.__hash__ and not isinstance(
         value, type
