@@ -101,6 +101,39 @@ def test_stages_that_do_not_fit_are_fewer() -> None:
     assert report.findings == ()
 
 
+STAYING: dict[str, dict[str, Any]] = {
+    "two dimensions": {"m": 500, "n": 760, "k": 152},
+    "fewer boxes than there are": {"m": 500, "n": 760, "k": 152, "stages": 4},
+    "one row": {"m": 128, "n": 1280, "k": 64},
+    "float32 result": {"m": 300, "n": 760, "k": 152, "out": "float32"},
+}
+
+
+@pytest.mark.parametrize("blocks", [1, 2, 3])
+@pytest.mark.parametrize("name", STAYING)
+def test_blocks_that_stay_do_all_the_work(name: str, blocks: int) -> None:
+    case = matmul(**{"out": "float16", **STAYING[name]}, options={**ROLES, "tl.persistent_blocks": blocks})
+    extents = [int(node.value) for node in axes_of(case.launch)]
+    assert extents == [blocks, 384]
+    result, report = run(case)
+    np.testing.assert_array_equal(result.astype(np.float64), case.expected)
+    assert report.findings == (), [str(finding) for finding in report.findings]
+
+
+@pytest.mark.parametrize("option", [0, 132])
+def test_a_grid_that_fits_stays_as_it_is(option: int) -> None:
+    case = matmul(m=256, n=512, options={**ROLES, "tl.persistent_blocks": option})
+    assert [int(node.value) for node in axes_of(case.launch)] == [2, 2, 384]
+
+
+def axes_of(launch: Any) -> list[Any]:
+    found, node = [], launch.body
+    while getattr(node, "attr_key", "") == "thread_extent":
+        found.append(node)
+        node = node.body
+    return found
+
+
 LOOPED = """
 @T.prim_func
 def k(A: T.Tensor((256, 192), "float16"), B: T.Tensor((192, 128), "float16"), C: T.Tensor((256, 128), "float32")):

@@ -81,8 +81,10 @@ SIGNATURES: dict[str, tuple[str, ...]] = {
     # bulk copies of a box by one thread; the barrier counts the bytes of a load
     "tensor_load": ("source", "target", "barrier"),
     "tensor_store": ("source", "target"),
-    # an accumulator of `down` by `across` warp groups through boxes of shared memory, which were used before or not
+    # an accumulator of `down` by `across` warp groups through boxes of shared memory, which were used before or not;
+    # wait_boxes waits until they have been read
     "accumulator_store": ("source", "target", "staging", "down", "across", "reused"),
+    "wait_boxes": (),
     "set_max_nreg": ("count", "increase"),
     "wait_wgmma": ("pending",),
     "fence_proxy_async": (),

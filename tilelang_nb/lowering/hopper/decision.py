@@ -25,6 +25,7 @@ from ..plan_pipelines import Pipeline, with_versions
 from ..rewrite import Load, constant, dtype_of, has, map_children, scope, statements, variables, walk
 from ..shared_memory import shared_memory_limit
 from .epilogue import Epilogue, find_epilogue, parts_of
+from .persistent import Persistent, persistent
 from .tensor_tiles import ALIGNMENT, TensorTile, tensor_tile
 
 ENABLE = "tl.enable_auto_warp_specialization"
@@ -49,7 +50,8 @@ _BARRIER_BYTES = 16
 class Specialisation:
     """tiles: of the copies that run ahead.  consumers: threads that compute, those of the text.  turns: per loop, how
     many turns of it earlier executions have made.  epilogue: the copy of results that goes through shared memory.
-    resident: copies into tiles that stay for the whole launch, by the copying role too.
+    resident: copies into tiles that stay for the whole launch, by the copying role too.  staying: how blocks do the
+    work of several.
     """
 
     tiles: dict[Any, TensorTile]
@@ -58,6 +60,7 @@ class Specialisation:
     turns: dict[Any, Any]
     epilogue: Epilogue | None = None
     resident: tuple[TileCall, ...] = ()
+    staying: Persistent | None = None
 
 
 def enabled(launch: LaunchContext) -> bool:
@@ -110,7 +113,12 @@ class _Decision:
         plans, room = self._fitting()
         epilogue = find_epilogue(_work(self.function.body), self.engines, self.function, self.launch, room)
         resident = tuple(self.resident.values())
-        return Specialisation(tiles, self.launch.threads, plans, turns, epilogue, resident)
+        staying = None
+        if SHARES[self.launch.threads // GROUP] is not None and not resident:  # with fewer threads several fit at once
+            staying = persistent(self.function, plans, self.launch.options)
+        if staying is not None:
+            turns = {plan.loop.loop_var: staying.turn * plan.loop.extent for plan in plans}
+        return Specialisation(tiles, self.launch.threads, plans, turns, epilogue, resident, staying)
 
     # ---- the launch ----
 

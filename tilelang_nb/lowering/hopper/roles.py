@@ -51,6 +51,7 @@ from ..shared_memory import MBARRIER, TILES
 from ..views import views
 from .decision import GROUP, SHARES, Specialisation
 from .epilogue import Epilogue
+from .persistent import without_hint
 
 ONE_BLOCK = "tirx.launch_bounds_min_blocks_per_sm"
 WARP = 32
@@ -132,6 +133,12 @@ class _Roles:
     def _launch(self, node: Any) -> Any:
         if isinstance(node, tir.AttrStmt) and node.attr_key == THREAD_EXTENT:
             value, axis = node.value, node.node
+            staying = self.found.staying
+            if staying is not None and str(axis.thread_tag).startswith("blockIdx"):
+                if not axis.var.same_as(staying.axes[0].node.var):
+                    return self._launch(node.body)
+                axis, value = staying.axis()
+                return tir.AttrStmt(axis, node.attr_key, value, self._launch(node.body), node.span)
             if str(node.node.thread_tag) == "threadIdx.x":
                 value = tir.const(self.launch.threads, dtype_of(node.value))
                 axis = tir.IterVar(Range(0, value), node.node.var, node.node.iter_type, node.node.thread_tag)
@@ -145,7 +152,7 @@ class _Roles:
         inside: list[Any] = []
         for one in statements(body):
             shared = isinstance(one, tir.AllocBuffer) and scope(one.buffer).startswith("shared")
-            if isinstance(one, tir.Bind) and self._is_common(one.value):
+            if isinstance(one, tir.Bind) and self._is_common(one.value) and self.found.staying is None:
                 outside.append(one)
             elif shared:
                 outside.append(tir.AllocBuffer(self.tiles.get(one.buffer, one.buffer), one.annotations, one.span))
@@ -169,9 +176,20 @@ class _Roles:
                 barriers.append(_evaluate("barrier_init", span, _element(ring.empty, at), warps))
         barriers.append(_evaluate("fence_barrier_init", span))
         groups = self.found.consumers // GROUP
-        computing = [self._registers(True, span), *(self._computing(one) for one in inside)]
+        work = sequence([self._computing(one) for one in inside], span)
+        if self.found.staying is not None:
+            work = self.found.staying.loop(work, self.found.staying.turn, lambda var: var, span)
+        computing = [self._registers(True, span), work]
+        if self.found.epilogue is not None:
+            computing.append(_evaluate("wait_boxes", self.found.epilogue.call.span))
         lead = tir.EQ(self.launch.block_thread, tir.const(self.found.consumers, "int32"))
-        copies = sequence([self._copying(one) for one in inside], span)
+        if self.found.staying is not None:
+            turn = self._own(self.found.staying.turn)
+            axes = {axis.node.var: self._own(axis.node.var) for axis in self.found.staying.axes}
+            copies = sequence([self._copying(one) for one in inside], span)
+            copies = self.found.staying.loop(copies, turn, axes.__getitem__, span)
+        else:
+            copies = sequence([self._copying(one) for one in inside], span)
         copying = [self._registers(False, span), tir.IfThenElse(lead, copies, None, span)]
         parts = [
             *outside,
@@ -202,6 +220,8 @@ class _Roles:
         epilogue = self.found.epilogue
         if epilogue is not None and isinstance(node, tir.Evaluate) and _is_call(node.value, epilogue.call):
             return self._store(epilogue)
+        if self.found.staying is not None and isinstance(node, tir.Evaluate):
+            return without_hint(node)
         loaded = self._barrier_of(node)
         if loaded is not None:
             zero = tir.const(0, "int32")
@@ -223,7 +243,7 @@ class _Roles:
         )
         shape = [tir.const(int(extent), "int32") for extent in self.staging.ty.shape]
         boxes = region(self.staging, [tir.const(0, "int32")] * 3, shape)
-        reused = epilogue.slots < epilogue.boxes
+        reused = epilogue.slots < epilogue.boxes or self.found.staying is not None
         return _evaluate("accumulator_store", call.span, source, target, boxes, grid.down, grid.across, reused)
 
     def _consumer(self, plan: Pipeline) -> Any:

@@ -4,7 +4,7 @@ source: a whole fragment of float32 in the layout of `layout/wgmma.py`.  target:
 floats.  staging: boxes of 64 by 64 elements, `slots` for each warp group.  Every warp group packs the elements of a
 box, stores them as matrices into a swizzled box, and one of its threads copies the box to global memory; elements over
 the edge of the array are left out.  Between the stores and the copy stand a fence, so that the copy sees them, and a
-barrier of the warp group.  At the end the boxes have been read.
+barrier of the warp group.  wait_boxes: the boxes have been read, as they must before the block ends.
 """
 
 from __future__ import annotations
@@ -33,6 +33,9 @@ _MATRICES = "stmatrix.sync.aligned.m8n8.x4.shared.b16"
 
 def lower(call: TileCall, launch: LaunchContext) -> tir.Stmt:
     """Statements of one thread."""
+    if call.name == "wait_boxes":
+        lead = tir.EQ(launch.thread % GROUP, 0)
+        return tir.IfThenElse(lead, tir.Evaluate(ptx["cp.async.bulk.wait_group.read"](0)), None, call.span)
     return _Store(call, launch).statement()
 
 
@@ -53,9 +56,7 @@ class _Store:
 
     def statement(self) -> tir.Stmt:
         boxes = self.rows // ROWS * (self.columns // BOX)
-        body = unrolled("box", boxes, self._box)
-        end = tir.IfThenElse(self.lead, tir.Evaluate(ptx["cp.async.bulk.wait_group.read"](0)), None)
-        return sequence([tir.AllocBuffer(self.packed), body, end], self.call.span)
+        return sequence([tir.AllocBuffer(self.packed), unrolled("box", boxes, self._box)], self.call.span)
 
     def _box(self, box: Any) -> tir.Stmt:
         wide = self.columns // BOX

@@ -50,6 +50,7 @@ OPERATIONS: dict[str, OperationLowering] = {
     "tensor_load": tensor_copies,
     "tensor_store": tensor_copies,
     "accumulator_store": accumulator_store,
+    "wait_boxes": accumulator_store,
     "set_max_nreg": registers,
     "wait_wgmma": wgmma_wait,
     "fence_proxy_async": copy_groups,
