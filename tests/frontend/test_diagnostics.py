@@ -7,6 +7,8 @@ import re
 import pytest
 from frontend.cells import HEAD, kernel, run_cell
 
+from tilelang_nb.frontend.static import check_text
+
 # `#: CODE text` says which code must be reported in the line and the exact text of its range ("" is not compared).
 MISTAKES = """import itertools
 import tilelang.language as T
@@ -198,6 +200,36 @@ def test_containers_that_a_refused_statement_would_have_changed_are_checked_for_
     lines = enumerate(text.splitlines(), 1)
     wanted = [(code, number) for number, line in lines for code in line.partition("#: ")[2].split()]
     assert sorted(run_cell(text).errors) == sorted(wanted)
+
+
+OPERANDS = """
+out[0] = u1 if n > 3 else u2  #: u1 u2
+out[1] = n > 3 and u3 and u4  #: u3
+out[2] = n > 3 and m > u5 and u6  #: u5 u6
+out[3] = n < u7 < u8  #: u7 u8
+out[4] = u9 < 3 < u10  #: u9
+out[5] = u12 if 3 > 2 else u13  #: u12
+out[6] = (u14 if n > u15 else u16) + u17  #: u14 u15 u16 u17
+x = [v for v in u18] + [w for w in u19]  #: u18 u19
+x = m or T.max(u20, u21)  #: u20 u21
+x = 3 or u22
+if a[u23] > 0:  #: u23
+    out[0] = u24  #: u24
+if u25 == 3:  #: u25
+    out[0] = u26
+elif n > 3:
+    out[0] = u27
+"""
+
+
+def test_operands_under_a_condition_of_the_device_are_searched_and_others_are_not() -> None:
+    text = kernel(OPERANDS)
+    lines = enumerate(text.splitlines(), 1)
+    wanted = [(name, number) for number, line in lines for name in line.partition("#: ")[2].split()]
+    cell = run_cell(text)
+    assert sorted((cell.session.text.slice(d.span), d.span.line) for d in cell.diagnostics) == sorted(wanted)
+    static = [(cell.session.text.slice(d.span), d.span.line) for d in check_text(text)]
+    assert set(static) <= set(wanted) and len(static) > 15
 
 
 ATTRIBUTES = """

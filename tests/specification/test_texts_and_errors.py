@@ -135,7 +135,8 @@ SEVERAL_IN_ONE = {
     "behind a poisoned name": ("x = nope\nres[0] = x + f[0, 1]", ["TL002 nope", "TL201 f[0, 1]"]),
     "the same again": ("res[0] = nope * nope", ["TL002 nope"]),
     "what follows from it": ("res[nope] = f[nope] + [nope][0]", ["TL002 nope"]),
-    "what may be avoided": ("res[0] = (nope and nix) + (nope if n > 0 else nada)", ["TL002 nope"]),
+    "what may be avoided": ("res[0] = (nope and nix) + (1 if nope else nada)", ["TL002 nope"]),
+    "what is built anyway": ("res[0] = nope if n > 0 else nada", ["TL002 nope", "TL002 nada"]),
 }
 
 

@@ -62,7 +62,7 @@ def header(part: ast.AST) -> Iterator[ast.AST]:
 
 def search(walker: Any, node: ast.stmt, blocks: list[tuple[ast.AST, list[ast.stmt]]]) -> None:
     """Walk the blocks that a refused statement did not reach."""
-    if isinstance(node, (ast.If, ast.Match)) and not chosen_by_device(walker, node):
+    if isinstance(node, (ast.If, ast.Match)) and not of_device(walker, condition(node)):
         return
     unreached = [(part, block) for part, block in blocks if id(block) not in walker.entered]
     if not unreached or not walker.walks_launches:
@@ -79,8 +79,8 @@ def search(walker: Any, node: ast.stmt, blocks: list[tuple[ast.AST, list[ast.stm
         builder.launch = launch
 
 
-def chosen_by_device(walker: Any, node: ast.stmt) -> bool:
-    """Whether the branches of an `if` or `match` are certainly built, whatever the refused condition is."""
+def of_device(walker: Any, node: ast.expr) -> bool:
+    """Whether the value of an expression is certainly the device's, whatever its refused parts are."""
 
     def is_of_device_name(name: ast.Name) -> bool:
         with contextlib.suppress(Refusal, Poisoned):
@@ -97,7 +97,7 @@ def chosen_by_device(walker: Any, node: ast.stmt) -> bool:
             or any(function is known for known in OF_NUMBERS)
         )
 
-    return is_of_device(condition(node), is_of_device_name, gives_number)
+    return is_of_device(node, is_of_device_name, gives_number)
 
 
 def _search_block(walker: Any, node: ast.stmt, part: ast.AST, block: list[ast.stmt], launch: Any) -> None:

@@ -1,13 +1,14 @@
 """What a refused statement still had to evaluate: expressions whose mistakes do not depend on the one that was found.
 
 Python evaluates the operands of an expression one after the other, so a failure in one says nothing of those behind
-it.  What runs only for some values (the right side of `and`, the branches of a conditional expression, bodies of
-lambdas and comprehensions) is left out: it may be there to be avoided.
+it.  What runs only for some values that are known while building (the right side of `and`, the branches of a
+conditional expression, bodies of lambdas and comprehensions) is left out: it may be there to be avoided.
 """
 
 from __future__ import annotations
 
 import ast
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -17,10 +18,16 @@ from ..source.text import Span, Text
 Operand = tuple[ast.expr, bool]  # an expression, and whether it is evaluated whatever the others are
 
 
-def operands(node: ast.AST) -> list[Operand]:
-    """The operands of an expression or simple statement in the order of their evaluation."""
+def operands(node: ast.AST, of_device: Callable[[ast.expr], bool] = lambda node: False) -> list[Operand]:
+    """The operands of an expression or simple statement in the order of their evaluation.
+
+    of_device: whether an expression is certainly the device's; as a condition it lets all its operands be evaluated
+    while building.
+    """
     parts = _PARTS.get(type(node))
     found = parts(node) if parts is not None else []
+    if isinstance(node, (ast.IfExp, ast.BoolOp, ast.Compare)):
+        found = _decided(node, of_device)
     return [part for operand in found if operand[0] is not None for part in _unwrapped(operand)]
 
 
@@ -30,6 +37,21 @@ def _all(*nodes: Any) -> list[Operand]:
 
 def _first(*nodes: Any) -> list[Operand]:
     return [(node, at == 0) for at, node in enumerate(nodes)]
+
+
+def _decided(node: ast.expr, of_device: Callable[[ast.expr], bool]) -> list[Operand]:
+    """The operands of an expression that evaluates some only under a condition."""
+    if isinstance(node, ast.IfExp):
+        sure = of_device(node.test)
+        return [(node.test, True), (node.body, sure), (node.orelse, sure)]
+    if isinstance(node, ast.BoolOp):
+        conditions = [of_device(value) for value in node.values]
+        return [(value, all(conditions[:at])) for at, value in enumerate(node.values)]
+    assert isinstance(node, ast.Compare)
+    values = [node.left, *node.comparators]
+    known = [of_device(value) for value in values]
+    conditions = [left or right for left, right in itertools.pairwise(known)]
+    return [(value, all(conditions[: max(0, at - 1)])) for at, value in enumerate(values)]
 
 
 def _unwrapped(operand: Operand) -> list[Operand]:
@@ -115,17 +137,17 @@ _DECIDING: dict[type[ast.AST], Callable[[Any], list[ast.expr]]] = {
 }
 
 
-def behind(node: ast.AST, failed: Span, text: Text) -> list[ast.expr | Call]:
+def behind(node: ast.AST, failed: Span, text: Text, of_device: Callable[[ast.expr], bool]) -> list[ast.expr | Call]:
     """The operands of `node` behind the one that failed; a Call around it comes with its arguments' names."""
     if text.span(node) == failed and not (isinstance(node, ast.Assign) and len(node.targets) > 1):
         return []
     found: list[ast.expr | Call] | None = None
-    for operand, certain in operands(node):
+    for operand, certain in operands(node, of_device):
         if found is not None:
             if certain:
                 found.append(operand)
         elif text.span(operand).covers(failed):
-            found = behind(operand, failed, text)
+            found = behind(operand, failed, text, of_device)
     if found is None:
         several = isinstance(node, ast.Assign) and text.span(node) == failed
         return [operand for operand, _ in operands(node)] if several else []
@@ -134,12 +156,12 @@ def behind(node: ast.AST, failed: Span, text: Text) -> list[ast.expr | Call]:
     return found
 
 
-def beside(node: ast.AST, failed: Span, text: Text) -> list[ast.expr | Call]:
+def beside(node: ast.AST, failed: Span, text: Text, of_device: Callable[[ast.expr], bool]) -> list[ast.expr | Call]:
     """The operands of `node` around the one whose text is refused, and those inside of it."""
     found: list[ast.expr | Call] = []
-    for operand, certain in operands(node):
+    for operand, certain in operands(node, of_device):
         if text.span(operand).covers(failed):
-            found += beside(operand, failed, text)
+            found += beside(operand, failed, text, of_device)
         elif certain or text.span(node) == failed:
             found.append(operand)
     if isinstance(node, ast.Call) and not text.span(node.func).covers(failed) and text.span(node) != failed:
@@ -175,7 +197,7 @@ class Search:
 
     evaluate: evaluates an expression or target, raising Refusal or Poisoned.  call_mistake: what the text of a call
     shows to be wrong for its function.  is_poisoned: whether a name, or an attribute, is one that an
-    earlier mistake left unbound.
+    earlier mistake left unbound.  of_device: whether an expression is certainly the device's.
     """
 
     def __init__(
@@ -184,8 +206,10 @@ class Search:
         evaluate: Callable[[ast.expr], Any],
         call_mistake: Callable[[ast.Call], Message | None],
         is_poisoned: Callable[[Any], bool],
+        of_device: Callable[[ast.expr], bool],
     ):
         self.text, self.evaluate, self.call_mistake, self.is_poisoned = text, evaluate, call_mistake, is_poisoned
+        self.of_device = of_device
         self._said: set[str] = set()
 
     def mistakes(self, node: ast.stmt, mistake: Refusal | Poisoned) -> Iterator[Refusal]:
@@ -224,4 +248,5 @@ class Search:
             return []
         unevaluated = mistake.unevaluated if isinstance(mistake, Refusal) else isinstance(place, ast.Attribute)
         around = beside if unevaluated else behind
-        return around(node, self.text.span(place) if isinstance(place, ast.AST) else place, self.text)
+        failed = self.text.span(place) if isinstance(place, ast.AST) else place
+        return around(node, failed, self.text, self.of_device)

@@ -48,7 +48,7 @@ from .restarts import Shared
 from .scopes import Scope, ScopeKind
 from .static.surface import call_mistake
 from .syntax import walk_statement
-from .unreached import UNCERTAIN, header
+from .unreached import UNCERTAIN, header, of_device
 from .unreached_operands import Search, walruses
 from .unroll import Node, Record, named
 
@@ -206,7 +206,13 @@ class Walker(Bindings):
             return
         for part in walruses(node):
             self.poison(part)
-        search = Search(self.frame.text, self.evaluate_part, self.call_mistake, self.is_poisoned)
+        search = Search(
+            self.frame.text,
+            self.evaluate_part,
+            self.call_mistake,
+            self.is_poisoned,
+            lambda operand: of_device(self, operand),
+        )
         with contextlib.suppress(RecursionError):  # of a text nested so deep one mistake is enough
             for refusal in search.mistakes(node, mistake):
                 self.report(refusal, node)

@@ -116,7 +116,7 @@ class Statements:
 
     def _operands(self, node: ast.stmt, mistake: Refusal | Poisoned) -> None:
         """What the refused statement did not evaluate."""
-        search = Search(self.text, self._value_or_place, self._call_mistake, self._is_poisoned)
+        search = Search(self.text, self._value_or_place, self._call_mistake, self._is_poisoned, self._of_device)
         with contextlib.suppress(RecursionError):
             self.values.poisoned.update(bound_names(*walruses(node)))
             for refusal in search.mistakes(node, mistake):
@@ -142,7 +142,7 @@ class Statements:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             return
         if isinstance(node, (ast.If, ast.Match)):
-            if not is_of_device(condition(node), self._is_of_device, self._gives_number):
+            if not self._of_device(condition(node)):
                 return
         parts = [node, *getattr(node, "handlers", ()), *getattr(node, "cases", ())]
         blocks = [(part, getattr(part, name, [])) for part in parts for name in ("body", "orelse", "finalbody")]
@@ -165,6 +165,9 @@ class Statements:
             self.suite(block)
             del self.loops[loops:]
         self.unsure -= 1
+
+    def _of_device(self, node: ast.expr) -> bool:
+        return is_of_device(node, self._is_of_device, self._gives_number)
 
     def _is_of_device(self, node: ast.Name) -> bool:
         with contextlib.suppress(Refusal, Poisoned):
