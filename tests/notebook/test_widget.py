@@ -123,7 +123,7 @@ def test_stages_that_are_asked_for_are_those_of_the_widget(kernel: Any) -> None:
 
 def test_a_cell_with_mistakes_fails_and_shows_the_stages_that_it_reached(kernel: Any) -> None:
     reply = kernel.run(MISTAKES)
-    assert reply.status == "error" and reply.error.startswith("error[TL101]")
+    assert reply.status == "error" and reply.error.startswith("2 errors in this cell\nerror[TL101]")
     data = shown(reply)
     assert [found["code"] for found in data["diagnostics"]] == ["TL101", "TL003"]
     assert data["run"]["told"], "the error says the same: beside the widget its first line is enough"
