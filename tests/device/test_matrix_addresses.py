@@ -6,6 +6,7 @@ import textwrap
 from typing import Any
 
 import pytest
+from device.expressions import evaluate
 from tvm import tirx as tir
 
 import tilelang_nb
@@ -77,30 +78,16 @@ def pointers(module: Any) -> list[Any]:
     return found
 
 
-OPERATIONS = {
-    "Add": lambda a, b: a + b, "Sub": lambda a, b: a - b, "Mul": lambda a, b: a * b,
-    "FloorDiv": lambda a, b: a // b, "FloorMod": lambda a, b: a % b, "BitwiseXor": lambda a, b: a ^ b,
-}  # fmt: skip
-
-
 def address(expr: Any, size: int, thread: int, known: dict[str, int]) -> int:
-    """Bytes from the begin of the buffer, for a thread.  known: of other variables, by name."""
+    """Bytes from the begin of the buffer, for a thread.  known: of other variables, by name; 1 for the rest."""
 
-    def value(node: Any) -> int:
-        kind = type(node).__name__
-        if kind in OPERATIONS:
-            return OPERATIONS[kind](value(node.a), value(node.b))
-        if kind == "Cast":
-            return value(node.value)
-        if kind == "IntImm":
-            return int(node.value)
-        if kind == "Var":
-            return thread if node.name == "tx" else known.get(node.name, 1)
-        if node.op.name == "tirx.cuda.cvta_generic_to_shared":
-            return value(node.args[0].args[0].indices[0]) * size
-        raise AssertionError(node)
+    def other(node: Any, value: Any) -> int:
+        if type(node).__name__ == "Var":
+            return 1
+        assert node.op.name == "tirx.cuda.cvta_generic_to_shared", node
+        return value(node.args[0].args[0].indices[0]) * size
 
-    return value(expr)
+    return evaluate(expr, {**known, "tx": thread}, other)
 
 
 @pytest.mark.parametrize(

@@ -97,7 +97,7 @@ def spell_out(function: Any, report: ReportWriter, arch: str) -> Any:
 
 
 def _shared_divisors(node: Any, lanes: frozenset[Any]) -> Any:
-    """Divisions in unrolled loops by what does not change with the loop."""
+    """Divisions in unrolled loops by what does not change with one of them."""
     if isinstance(node, tir.For):
         unrolled = tir.ForKind(node.kind) in (tir.ForKind.UNROLLED, tir.ForKind.VECTORIZED)
         return with_body(node, _shared_divisors(node.body, lanes | {node.loop_var} if unrolled else lanes))
@@ -107,8 +107,8 @@ def _shared_divisors(node: Any, lanes: frozenset[Any]) -> Any:
         return node
 
     def division(expr: Any) -> Any:
-        changing = lanes & variables(expr.a)
-        shared = changing and not changing & variables(expr.b) and not isinstance(expr.b, tir.FloatImm)
+        changing = (lanes & variables(expr.a)) - variables(expr.b)
+        shared = bool(changing) and not isinstance(expr.b, tir.FloatImm)
         return _call_of("tl_divide", "float32", expr.a, expr.b) if shared and dtype_of(expr) == "float32" else expr
 
     return tvm_ffi.structural_map(node, (pe.Div, division))

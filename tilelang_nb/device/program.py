@@ -25,6 +25,7 @@ from .block_order import in_panels
 from .cuda_source import CudaText, print_cuda
 from .disassemble import disassemble
 from .launch import DeviceLaunch, launch_of
+from .longest_first import longest_first
 from .machine_code import read_machine_code
 from .meanings import spell_out
 from .nvrtc import Compiled, NvrtcError, compile_cuda, key_of
@@ -237,6 +238,8 @@ def _generate(lowered: Lowered, arch: str, options: dict[str, Any], span: Span |
         function = spell_out(launch, writer, arch)
         if swizzle is not None and not writer.sites:  # reports name blocks as they are started
             function = in_panels(function, *swizzle)
+        elif not writer.sites:
+            function = longest_first(function)
         if writer.sites:
             function = _with_parameter(function, writer)
         functions[str(launch.attrs["global_symbol"])] = without_tensor_maps(function)
