@@ -257,6 +257,22 @@ def k(A: T.Tensor((64,), "float32"), B: T.Tensor((64,), "float32")):
     assert (b == a[::-1] + 1).all() and len(kernel.lowered.launches) == 2
 
 
+@pytest.mark.parametrize("turns", [1, 2])
+def test_a_loop_of_one_turn_is_guarded_at_an_edge_that_the_launch_decides(turns):
+    a, b = floats(2), np.full(4, 7, np.float32)
+    text = f"""
+n = T.dynamic("n")
+@T.prim_func
+def k(A: T.Tensor((n,), "float32"), B: T.Tensor((4,), "float32")):
+    with T.Kernel(1, threads=32):
+        for i in T.Parallel({turns}):
+            B[i] = A[i + 3]
+            B[i + 2] = A[i + 1]
+"""
+    run(text, A=a, B=b)
+    assert b[0] == 0 and b[2] == a[1]
+
+
 def test_guards_fall_away_where_they_are_proven_needless():
     text = cell("for i in T.Parallel(64):\n    B[i] = A[i]")
     assert "if " not in script(build(text)).split("launch_thread")[-1]
@@ -308,3 +324,18 @@ for i in T.Parallel(64):
         kernel.lowered.launches[0].body, (tir.BufferStore, lambda store: lines.append(store.span and store.span.line))
     )
     assert sorted(set(lines)) == [5, 8, 10]
+
+
+def test_one_thread_gets_everywhere():
+    """What it computes in an iteration of a parallel loop is known to all threads of its block."""
+    a, b = floats(8), np.zeros(8, np.float32)
+    text = """
+own = T.alloc_local((1,), "float32")
+for i in T.Parallel(8):
+    own[0] = A[i]
+if own[0] > -100.0:
+    for i in T.Parallel(8):
+        B[i] = A[i] + 1.0
+"""
+    run(cell(text, threads=1), A=a, B=b)
+    assert (b == a + 1).all()

@@ -99,3 +99,15 @@ def test_registers_that_an_instruction_writes_diverge():
     call = ptx["ldmatrix.sync.aligned.m8n8.x1.shared.b16"](tp.load(a, 0), tir.address_of(tp.load(s, tp.load(b, 0))))
     known = analysed(launch, tp.store(b, tp.integer(0), 0), tir.Evaluate(call))
     assert not known.is_uniform(tp.load(a, 0)) and known.is_uniform(tp.load(b, 0))
+
+
+def test_the_only_thread_of_a_block_agrees_with_itself():
+    launch = tp.Launch(1)
+    a = tp.buffer("a", (1,), "int32", "local")
+    loop = tp.loop("i", 8, lambda i: tp.store(a, i, 0), tir.ForKind.PARALLEL)
+    leaves = tp.loop("k", 4, lambda k: tir.IfThenElse(tp.load(a, 0) > k, tir.Break(), None))
+    function = launch.function([], tir.AllocBuffer(a), loop, leaves)
+    for alone in (False, True):
+        known = Uniformity(function.body, [launch.tx], alone)
+        assert known.is_uniform(tp.load(a, 0)) == known.is_uniform(loop.loop_var) == alone
+        assert known.divergent_loop(leaves) == (not alone)

@@ -233,6 +233,8 @@ class _Guards:
                 # The front end refuses constants outside: this one comes from a loop of one turn.
                 if number < 0 or (limit is not None and number >= limit):
                     conditions.append(tir.const(False, "bool"))
+                elif limit is None and number > 0 and not self.analyzer.can_prove(index < extent):
+                    conditions.append(tir.LT(*_same_type(index, extent)))
                 continue
             expanded = self._expanded(index)
             index = expanded if manageable(expanded) else index

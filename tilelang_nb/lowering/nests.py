@@ -145,7 +145,7 @@ class _Collector:
         self.set = launch.set
         if not _divides_work(body):
             return
-        self.uniformity = Uniformity(body, launch.axes)
+        self.uniformity = Uniformity(body, launch.axes, alone=launch.threads == 1)
         self._statement(body, False)
 
     # ---- outside of nests ----

@@ -29,21 +29,22 @@ class Uniformity:
     """What is known of a statement.
 
     body: a thread program, or a tile program (then a fragment counts as memory that all threads share).
-    thread_vars: the thread index variables.
+    thread_vars: the thread index variables.  alone: a block is one thread, which agrees with itself on everything.
     """
 
-    def __init__(self, body: tir.Stmt, thread_vars: Iterable[Any]):
-        self._divergent: set[Any] = set(thread_vars)
+    def __init__(self, body: tir.Stmt, thread_vars: Iterable[Any], alone: bool = False):
+        self._divergent: set[Any] = set() if alone else set(thread_vars)
         self._loops: set[Any] = set()  # For and While nodes that threads leave in different turns
+        self._alone = alone
         grown = -1
-        while grown != len(self._divergent) + len(self._loops):
+        while not alone and grown != len(self._divergent) + len(self._loops):
             grown = len(self._divergent) + len(self._loops)
             self._statement(body, False, [])
 
     def is_uniform(self, expr: Any) -> bool:
         """Every thread of the block that evaluates it at this place gets the same value."""
         kind = type(expr)
-        if kind is tir.IntImm or kind is tir.FloatImm:
+        if self._alone or kind is tir.IntImm or kind is tir.FloatImm:
             return True
         if kind is tvm.ir.Var:
             return expr not in self._divergent
