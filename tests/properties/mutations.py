@@ -1,4 +1,5 @@
-"""Texts of cells with small damage: tokens deleted, doubled, swapped; other names, indices and characters; lines cut."""
+"""Texts of cells with small damage: tokens deleted, doubled, swapped; other names, indices and characters; lines cut,
+doubled, swapped, moved to another depth; parts of another cell in between."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ import keyword
 import random
 import tokenize
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 
 CASES = Path(__file__).parent.parent / "cases"
@@ -73,14 +75,17 @@ def tokens(text: str) -> list[tuple[int, int, str]]:
     return found
 
 
-def mutated(text: str, source: random.Random) -> str:
-    """The text with one to three random changes, which leave it a Python text more often than not."""
+def mutated(text: str, source: random.Random, others: Sequence[str] = ()) -> str:
+    """The text with one to three random changes, which leave it a Python text more often than not.
+
+    others: cells whose lines may be spliced into it.
+    """
     for _ in range(source.choice([1, 1, 1, 2, 3])):
-        changed = _changed(text, source)
+        changed = _changed(text, source, others)
         for _ in range(source.choice([0, 4, 8])):
             if _is_python(changed):
                 break
-            changed = _changed(text, source)
+            changed = _changed(text, source, others)
         text = changed
     return text
 
@@ -95,7 +100,9 @@ def _is_python(text: str) -> bool:
     return True
 
 
-def _changed(text: str, source: random.Random) -> str:
+def _changed(text: str, source: random.Random, others: Sequence[str]) -> str:
+    if source.random() < 0.2:
+        return "\n".join(_lines_moved(text.split("\n"), source, others))
     words = tokens(text)
     if len(words) < 2:
         return text + source.choice(WORDS)
@@ -138,3 +145,33 @@ def _changed(text: str, source: random.Random) -> str:
         begin, end, _ = source.choice(numbers)
         return text[:begin] + source.choice(["-1", "0", "7", "99999", "2**31", source.choice(names)[2]]) + text[end:]
     return "\n".join(lines)
+
+
+def _lines_moved(lines: list[str], source: random.Random, others: Sequence[str]) -> list[str]:
+    """Lines swapped, runs of lines doubled, moved, taken out, at another depth; or lines of another cell in between."""
+    first = source.randrange(len(lines))
+    run = lines[first : first + source.choice([1, 1, 2, 3, 5])]
+    at = source.randrange(len(lines) + 1)
+    kind = source.choice(["swap", "double", "move", "drop", "depth", "splice", "tail"])
+    if kind == "swap":
+        second = source.randrange(len(lines))
+        lines[first], lines[second] = lines[second], lines[first]
+    elif kind == "double":
+        lines[at:at] = run
+    elif kind in ("move", "drop"):
+        del lines[first : first + len(run)]
+        at = min(at, len(lines))
+        lines[at:at] = run if kind == "move" else []
+    elif kind == "depth":
+        shift = source.choice(["    ", "        ", "-4", "-8", "  "])
+        lines[first : first + len(run)] = [
+            line[min(-int(shift), len(line) - len(line.lstrip())) :] if shift[0] == "-" else shift + line
+            for line in run
+        ]
+    elif others:
+        other = source.choice(others).split("\n")
+        begin = source.randrange(len(other))
+        if kind == "tail":
+            return lines[:at] + other[begin:]
+        lines[at:at] = other[begin : begin + source.choice([1, 2, 4, 8])]
+    return lines

@@ -210,7 +210,8 @@ def _spread(body: list[ast.stmt], found: set[str], under: bool) -> None:
 
 
 def is_runtime(node: ast.AST, names: set[str]) -> bool:
-    return bool(names_read(node) & (names | MACROS)) or "alloc_var" in ast.unparse(node)
+    made = ("T.alloc_var", "T.alloc_local")
+    return bool(names_read(node) & (names | MACROS)) or any(word in ast.unparse(node) for word in made)
 
 
 def reason_is_found(found: Any, source: str) -> bool:
@@ -229,9 +230,9 @@ def reason_is_found(found: Any, source: str) -> bool:
         return any(name in names_bound(*loop.node.body) and name in live[loop.head] for loop in inside)
     if found.code in ("TL002", "TL130", "TL131"):
         return name in step.reads and name not in flow.bound()[step]
-    if (
-        found.code == "TL133"
-    ):  # a name that holds a number known at run time, bound to an object where it is not at home
+    if found.code == "TL101":
+        return isinstance(step.node, ast.Assign) and len(step.node.targets) > 1
+    if found.code == "TL133":  # a name of a number known at run time, bound to an object where it is not at home
         around = [n for n in ast.walk(launch) if isinstance(n, (ast.If, ast.For, ast.While)) and _covers(n, *place)]
         return bool(around) or f"{name} = T.alloc_var(" in source
     if found.code == "TL110":

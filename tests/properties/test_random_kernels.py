@@ -16,13 +16,12 @@ import numpy as np
 import pytest
 from frontend.random_kernels import HEAD, RandomKernel, run_by_python
 from hypothesis import given
-from hypothesis import strategies as st
-from properties.amounts import TIMEOUT, amount
+from properties.amounts import NIGHTLY, SOURCES, TIMEOUT, amount
 from properties.reasons import reason_is_found
 
 import tilelang_nb
 
-INPUTS = ((3, 5), (0, 1), (4, 2), (1, 0), (-2, 3), (5, -3))
+INPUTS = ((3, 5), (0, 1), (4, 2), (1, 0), (-2, 3), (5, -3))  # the usual profile launches every second one
 ELEMENTS = (2, 0, 1, 5, 3, -1, 4, 7)
 
 
@@ -52,7 +51,7 @@ def compare(source: str, divisions: Counter[bool] | None = None) -> str:
             assert reason_is_found(found, source), f"no reason of the specification: {found}\n{source}"
         return "python raises" if raised else f"refused {errors[0].code}"
     assert not any(isinstance(error, NameError) for error in raised), f"accepted; Python raises {raised}\n{source}"
-    for (n, m), result in wanted.items():
+    for (n, m), result in [*wanted.items()][:: 1 if NIGHTLY else 2]:
         if isinstance(result, ValueError):
             continue
         out = np.arange(8, dtype=np.int32)
@@ -76,7 +75,7 @@ def test_random_kernels_compute_what_python_computes(record_property: Callable[[
     divisions: Counter[bool] = Counter()
 
     @amount(300, 5000)
-    @given(st.randoms(use_true_random=False))
+    @given(SOURCES)
     def check(source: random.Random) -> None:
         unbound = 0.06 if source.randrange(8) == 5 else 0.0
         outcomes[compare(RandomKernel(source, unbound).text(), divisions)] += 1
