@@ -122,6 +122,7 @@ def k(
             T.copy(s, p)
             for i, j in T.Parallel(128, {dim}):
                 o[i, j] *= shrink[i]
+            {between}
             T.copy(V[bz, k * {bn} : (k + 1) * {bn}, by, :], V_s)
             T.gemm(p, V_s, o, policy=T.GemmWarpPolicy.FullRow)
         for i, j in T.Parallel(128, {dim}):
@@ -132,13 +133,16 @@ def k(
 
 def attention(
     batch: int = 1, seq: int = 256, heads: int = 1, dim: int = 128, *, bn: int = 128, stages: int = 2,
-    causal: bool = False, out: str = "float16", options: dict[str, Any] | None = None,
+    causal: bool = False, out: str = "float16", between: str = "pass", options: dict[str, Any] | None = None,
 ) -> Any:  # fmt: skip
-    """Softmax of products of rows, times values: as `matmul`; expected in float64."""
+    """Softmax of products of rows, times values: as `matmul`; expected in float64.
+
+    between: a statement between the two products that changes nothing.
+    """
     shape, scale = (batch, seq, heads, dim), 1.44269504 / dim**0.5
     text = ATTENTION.format(
         shape=shape, batch=batch, seq=seq, heads=heads, dim=dim, bn=bn, stages=stages, causal=causal, out=out,
-        scale=scale,
+        scale=scale, between=between,
     )  # fmt: skip
     result = lowered(text, options)
     rng = np.random.default_rng(seq + dim)

@@ -6,7 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from lowering.hopper import attention, run
+import tvm
+import tvm_ffi
+from lowering.hopper import ROLES, attention, lowered, run
+from tvm import tirx as tir
+
+from tilelang_nb.simulator import Program
 
 CASES: dict[str, dict[str, Any]] = {
     "heads of 128": {},
@@ -32,6 +37,53 @@ def test_attention_equals_numpy(name: str) -> None:
         assert report.findings == (), [str(finding) for finding in report.findings]
 
 
+def waits(case: Any) -> list[int]:
+    """How many groups of products may run on at each wait, in the order of the program."""
+    found: list[int] = []
+
+    def visit(call: Any) -> None:
+        if getattr(call.op, "name", "") == "tirx.ptx.wgmma_wait_group":
+            found.append(int(call.args[0]))
+
+    tvm_ffi.structural_walk(case.launch.body, (tvm.ir.Call, visit))
+    return found
+
+
+def test_a_product_runs_beside_the_softmax_of_the_next_turn() -> None:
+    assert waits(attention()) == [0, 1, 0, 0]
+
+
+IN_TURN: dict[str, dict[str, Any]] = {
+    "by option": {"options": {**ROLES, "tl.products_in_turn": True}},
+    "what lies between reads the result of the second product": {"between": "T.reduce_max(o, part, dim=1)"},
+    "the accumulator of the first product depends on the second": {
+        "between": "T.copy(o[0:128, 0:128], s)",
+    },
+}
+
+
+@pytest.mark.parametrize("name", IN_TURN)
+def test_products_that_depend_on_each_other_are_in_turn(name: str) -> None:
+    case = attention(**IN_TURN[name])
+    result, report = run(case)
+    np.testing.assert_allclose(result.astype(np.float64), case.expected, atol=2e-3)
+    assert report.findings == ()
+
+
+@pytest.mark.parametrize("pending", [0, 1])
+def test_a_missing_wait_between_the_products_is_found(pending: int) -> None:
+    case = attention(seq=384)
+
+    def drop(node: Any) -> Any:
+        name = getattr(getattr(node.value, "op", None), "name", "")
+        here = name == "tirx.ptx.wgmma_wait_group" and int(node.value.args[0]) == pending
+        return tir.Evaluate(tir.const(0, "int32"), node.span) if here else node
+
+    body = tvm_ffi.structural_map(case.launch.body, (tir.Evaluate, drop))
+    _, report = run(case, case.launch.with_body(body))
+    assert any(one.code == "TL401" and "still adding" in one.message for one in report.findings), report.findings
+
+
 def test_the_same_without_roles() -> None:
     case = attention(options={})
     assert all(not one.value.startswith("wgmma") for one in case.lowered.decisions)
@@ -46,3 +98,43 @@ def test_wide_blocks_of_wide_heads_take_more_registers_than_there_are() -> None:
     result, report = run(case)
     np.testing.assert_allclose(result.astype(np.float64), case.expected, atol=2e-3)
     assert report.findings == ()
+
+
+TURNS = """
+@T.prim_func
+def k(
+    A: T.Tensor((128, 64), "float16"), B: T.Tensor((512, 64), "float16"), C: T.Tensor((512, 64), "float16"),
+    D: T.Tensor((128, 64), "float32"), n: T.int32,
+):
+    with T.Kernel(1, threads=256) as bx:
+        A_s = T.alloc_shared((128, 64), "float16")
+        B_s = T.alloc_shared((128, 64), "float16")
+        C_s = T.alloc_shared((128, 64), "float16")
+        s = T.alloc_fragment((128, 128), "float32")
+        p = T.alloc_fragment((128, 128), "float16")
+        o = T.alloc_fragment((128, 64), "float32")
+        T.copy(A, A_s)
+        T.clear(o)
+        for k in T.Pipelined(n, num_stages=2):
+            T.copy(B[k * 128, 0], B_s)
+            T.copy(C[k * 128, 0], C_s)
+            T.gemm(A_s, B_s, s, transpose_B=True, clear_accum=True)
+            for i, j in T.Parallel(128, 128):
+                s[i, j] = s[i, j] * 0.5
+            T.copy(s, p)
+            T.gemm(p, C_s, o)
+        T.copy(o, D)
+"""
+
+
+@pytest.mark.parametrize("turns", range(5))
+def test_any_number_of_turns(turns: int) -> None:
+    result = lowered(TURNS)
+    assert any(one.subject == "roles" and one.value.startswith("1 warp group") for one in result.decisions)
+    rng = np.random.default_rng(turns)
+    a, b, c = (rng.integers(-2, 3, shape).astype(np.float16) for shape in ((128, 64), (512, 64), (512, 64)))
+    d = np.full((128, 64), np.nan, np.float32)
+    report = Program(result.launches[0]).run({"A": a, "B": b, "C": c, "D": d, "n": turns})
+    wide = [array.astype(np.float64) for array in (a, b[: turns * 128], c[: turns * 128])]
+    np.testing.assert_array_equal(d, wide[0] @ wide[1].T / 2 @ wide[2])
+    assert report.findings == (), [str(finding) for finding in report.findings]

@@ -86,7 +86,8 @@ SIGNATURES: dict[str, tuple[str, ...]] = {
     "accumulator_store": ("source", "target", "staging", "down", "across", "reused"),
     "wait_boxes": (),
     "set_max_nreg": ("count", "increase"),
-    "wait_wgmma": ("pending",),
+    "wait_wgmma": ("pending", "accumulator?"),  # accumulator: the one whose product is over then
+    "pack_operand": ("source", "packed"),  # a fragment into registers of two elements, as products take them
     "fence_proxy_async": (),
     "commit_group": (),
     "wait_group": ("pending",),

@@ -35,6 +35,7 @@ from .engine import extents, operand_dtype
 from .packing import packed
 
 HALVES = 2  # elements of an A operand in one register
+PACKED = "packed operands"  # the fact: per-thread arrays that hold fragments as products take them
 RUNNING = "running products"  # the fact: accumulators of products that `T.wait_wgmma` waits for
 DESCRIPTOR = "tl_wgmma_descriptor"
 REGISTER_FENCE = "tl_register_fence"
@@ -176,6 +177,8 @@ def lower(call: TileCall, launch: LaunchContext, engine: GroupEngine) -> tir.Stm
     packing: list[Any] = []
     words = None
     if left is None:
+        words = launch.facts.get(PACKED, {}).get(a.buffer)
+    if left is None and words is None:
         words = launch.local(slabs * steps * 4, "uint32", "a_operand")
         packing = [tir.AllocBuffer(words), _packed_operand(a.buffer, words, slabs, steps, launch)]
 
@@ -234,11 +237,23 @@ def _packed_operand(buffer: Any, words: Any, slabs: int, steps: int, launch: Lau
     return unrolled("i", slabs, lambda i: unrolled("k", steps, lambda k: step(i, k)))
 
 
+def pack(call: TileCall, launch: LaunchContext) -> tir.Stmt:
+    """The A of a product that runs on, packed before it starts."""
+    buffer, words = call["source"].buffer, call["packed"].buffer
+    steps = int(buffer.ty.shape[-1]) // (STEP // HALVES)
+    slabs = int(words.ty.shape[0]) // (4 * steps)
+    return sequence([_packed_operand(buffer, words, slabs, steps, launch)], call.span)
+
+
 def wait(call: TileCall, launch: LaunchContext) -> tir.Stmt:
     """T.wait_wgmma: all but the last products of these threads are finished."""
     running = [buffer for buffer in launch.facts.get(RUNNING, {}) if buffer in launch.registers]
     if not running:
         return nothing(call.span)
+    if call["accumulator"] is not None:
+        running = [call["accumulator"].buffer]
+    elif call.integer("pending"):
+        running = []  # it is not known which of them are over
     waiting = tir.Evaluate(ptx["wgmma.wait_group.sync.aligned"](call.integer("pending")))
     return sequence([waiting, *(_registers_fence(launch.registers[buffer]) for buffer in running)], call.span)
 

@@ -7,7 +7,7 @@ does not, the reason is a decision of the launch, and the pipeline is one of cp.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import tvm
@@ -25,10 +25,12 @@ from ..plan_pipelines import Pipeline, with_versions
 from ..rewrite import Load, constant, dtype_of, has, map_children, scope, statements, variables, walk
 from ..shared_memory import shared_memory_limit
 from .epilogue import Epilogue, find_epilogue, parts_of
+from .overlap import Overlap, find_overlap
 from .persistent import Persistent, persistent
 from .tensor_tiles import ALIGNMENT, TensorTile, tensor_tile
 
 ENABLE = "tl.enable_auto_warp_specialization"
+IN_TURN = "tl.products_in_turn"  # the option: no product runs beside other statements
 DISABLE = ("tl.disable_warp_specialized", "tl.disable_tma_lower", "tl.disable_wgmma")
 MOST_RANK = 5
 GROUP = 128
@@ -51,7 +53,7 @@ class Specialisation:
     """tiles: of the copies that run ahead.  consumers: threads that compute, those of the text.  turns: per loop, how
     many turns of it earlier executions have made.  epilogue: the copy of results that goes through shared memory.
     resident: copies into tiles that stay for the whole launch, by the copying role too.  staying: how blocks do the
-    work of several.
+    work of several.  overlaps: how the products of a loop run beside what lies between them, by its variable.
     """
 
     tiles: dict[Any, TensorTile]
@@ -61,6 +63,7 @@ class Specialisation:
     epilogue: Epilogue | None = None
     resident: tuple[TileCall, ...] = ()
     staying: Persistent | None = None
+    overlaps: dict[Any, Overlap] = field(default_factory=dict)
 
 
 def enabled(launch: LaunchContext) -> bool:
@@ -118,7 +121,12 @@ class _Decision:
             staying = persistent(self.function, plans, self.launch.options)
         if staying is not None:
             turns = {plan.loop.loop_var: staying.turn * plan.loop.extent for plan in plans}
-        return Specialisation(tiles, self.launch.threads, plans, turns, epilogue, resident, staying)
+        overlaps: dict[Any, Overlap] = {}
+        for plan in plans:
+            found = find_overlap(plan, {})
+            if found is not None and not self.launch.options.get(IN_TURN):
+                overlaps[plan.loop.loop_var] = found
+        return Specialisation(tiles, self.launch.threads, plans, turns, epilogue, resident, staying, overlaps)
 
     # ---- the launch ----
 
@@ -257,9 +265,9 @@ class _Decision:
             if name != "gemm":
                 raise _No("a tile that is copied ahead is used by more than products")
             call = read(node.value, node.span)
-            for field in ("a", "b"):
-                buffer = call[field].buffer
-                held = field == "a" and scope(buffer) == FRAGMENT
+            for operand in ("a", "b"):
+                buffer = call[operand].buffer
+                held = operand == "a" and scope(buffer) == FRAGMENT
                 if buffer not in mine and buffer not in self.resident and not held:
                     raise _No(f"`{buffer.name}` is not copied ahead in the loop of its product")
                 if held:

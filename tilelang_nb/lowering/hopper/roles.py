@@ -23,10 +23,11 @@ import tvm_ffi
 from tvm import tirx as tir
 from tvm.ir import Range, StringImm
 
-from tilelang_nb.language.tile_program import TileCall, operation, operation_name, read, region
+from tilelang_nb.language.tile_program import RegionOperand, TileCall, operation, operation_name, read, region
 
 from ..barriers import WARP_GROUPS
 from ..context import SHARED, LaunchContext, ThreadSet
+from ..gemm.wgmma import HALVES, PACKED, registers_of
 from ..launches import THREAD_EXTENT
 from ..loop_effects import Effects
 from ..memory_overlap import ORDERED
@@ -51,6 +52,7 @@ from ..shared_memory import MBARRIER, TILES
 from ..views import views
 from .decision import GROUP, SHARES, Specialisation
 from .epilogue import Epilogue
+from .overlap import Overlap
 from .persistent import without_hint
 
 ONE_BLOCK = "tirx.launch_bounds_min_blocks_per_sm"
@@ -247,6 +249,9 @@ class _Roles:
         return _evaluate("accumulator_store", call.span, source, target, boxes, grid.down, grid.across, reused)
 
     def _consumer(self, plan: Pipeline) -> Any:
+        overlap = self.found.overlaps.get(plan.loop.loop_var)
+        if overlap is not None:
+            return self._overlapped(plan, overlap)
         node, rings = plan.loop, self.rings[plan.loop.loop_var]
         slot, lap, begin = self._turn(plan)
         tiles = {tile: self.tiles[tile] for tile in plan.tiles}
@@ -260,17 +265,92 @@ class _Roles:
                 body.append(in_version(self._computing(one), tiles, slot))
             for ring in rings:
                 if ring.last == position:
-                    lane = tir.EQ(tir.floormod(self.launch.block_thread, WARP), tir.const(0, "int32"))
-                    arrive = _evaluate("barrier_arrive", one.span, _element(ring.empty, slot))
-                    body.append(tir.IfThenElse(lane, arrive, None, one.span))
+                    body.append(self._release(ring, slot, one.span))
         return loop(node, body=sequence(body, node.span), annotations={})
 
-    def _turn(self, plan: Pipeline) -> tuple[Any, Any, list[Any]]:
-        """(version, parity of the lap, bindings of both) of a turn."""
-        node = plan.loop
-        turn = self.found.turns[node.loop_var] + (
-            node.loop_var if constant(node.min) == 0 else node.loop_var - node.min
+    def _release(self, ring: _Ring, slot: Any, span: Any) -> Any:
+        """One lane of each warp says that it is done with a version."""
+        lane = tir.EQ(tir.floormod(self.launch.block_thread, WARP), tir.const(0, "int32"))
+        return tir.IfThenElse(lane, _evaluate("barrier_arrive", span, _element(ring.empty, slot)), None, span)
+
+    def _overlapped(self, plan: Pipeline, overlap: Overlap) -> Any:
+        """The loop with the first product of a turn started before the second one of the turn before."""
+        node, (keys, values) = plan.loop, self.rings[plan.loop.loop_var]
+        span, tiles = node.span, {tile: self.tiles[tile] for tile in plan.tiles}
+        left = overlap.second["a"].buffer
+        words = self.launch.facts.setdefault(PACKED, {}).setdefault(
+            left, self.launch.local(registers_of(left, self.found.consumers) // HALVES, "uint32", "packed")
         )
+
+        def at(turn: Any, parts: tuple[Any, ...], slot: Any) -> list[Any]:
+            values_of = {node.loop_var: turn}
+            return [in_version(substitute(self._computing(one), values_of), tiles, slot) for one in parts]
+
+        def multiply(call: TileCall, turn: Any, slot: Any, runs_on: bool) -> Any:
+            operands = {**call.operands, "asynchronous": "open" if runs_on else None}
+            encoded = [_encoded(operands[name]) for name in call.operands]
+            one = tir.Evaluate(operation("gemm", *encoded), call.span)
+            return at(turn, (one,), slot)[0]
+
+        def between(turn: Any, slot: Any, parts: tuple[Any, ...], last: bool) -> list[Any]:
+            packed = [_evaluate("pack_operand", span, _whole(left), _whole(words))] if last else []
+            return [*at(turn, parts, slot), *packed]
+
+        def wait(ring: _Ring, slot: Any, lap: Any, call: TileCall) -> Any:
+            return _evaluate("barrier_wait", call.span, _element(ring.full, slot), lap)
+
+        def over(pending: int, call: TileCall) -> Any:
+            return _evaluate("wait_wgmma", call.span, pending, _whole(call["c"].buffer))
+
+        first, second = overlap.first, overlap.second
+        zero, one = tir.const(0, dtype_of(node.loop_var)), tir.const(1, dtype_of(node.loop_var))
+        slot, lap, begin = self._turn(plan, zero)
+        before = [
+            *begin,
+            wait(keys, slot, lap, first),
+            *at(zero, overlap.prepare, slot),
+            multiply(first, zero, slot, False),
+            self._release(keys, slot, first.span),
+            *between(zero, slot, overlap.beside, False),
+            *between(zero, slot, overlap.after, True),
+        ]
+        turn, following = node.loop_var, node.loop_var + one
+        slot, lap, begin = self._turn(plan, turn)
+        next_slot, next_lap, next_begin = self._turn(plan, following)
+        steady = [
+            *begin,
+            *next_begin,
+            wait(keys, next_slot, next_lap, first),
+            *at(following, overlap.prepare, next_slot),
+            multiply(first, following, next_slot, True),
+            wait(values, slot, lap, second),
+            multiply(second, turn, slot, True),
+            over(1, first),
+            self._release(keys, next_slot, first.span),
+            *between(following, next_slot, overlap.beside, False),
+            over(0, second),
+            self._release(values, slot, second.span),
+            *between(following, next_slot, overlap.after, True),
+        ]
+        last = node.extent - one
+        slot, lap, begin = self._turn(plan, last)
+        after = [
+            *begin,
+            wait(values, slot, lap, second),
+            multiply(second, last, slot, False),
+            self._release(values, slot, second.span),
+        ]
+        turns = loop(node, extent=last, body=sequence(steady, span), annotations={})
+        whole = sequence([*before, turns, *after], span)
+        if not self.launch.analyzer.can_prove(node.extent >= 1):
+            whole = branch(node.extent >= 1, whole, None, span)
+        return sequence([tir.AllocBuffer(words, None, span), whole], span)
+
+    def _turn(self, plan: Pipeline, index: Any = None) -> tuple[Any, Any, list[Any]]:
+        """(version, parity of the lap, bindings of both) of a turn; index: of it, the loop's variable if not given."""
+        node = plan.loop
+        index = node.loop_var if index is None else index
+        turn = self.found.turns[node.loop_var] + (index if constant(node.min) == 0 else index - node.min)
         dtype = dtype_of(node.loop_var)
         slot, lap = tir.Var("slot", dtype), tir.Var("lap", dtype)
         bindings = [
@@ -359,6 +439,15 @@ def _is_call(value: Any, call: Any) -> bool:
 def _role(groups: Any, body: Any, span: Any) -> Any:
     text = ",".join(map(str, groups))
     return tir.AttrStmt(tir.const(0, "int32"), WARP_GROUPS, StringImm(text), body, span)
+
+
+def _whole(buffer: Any) -> Any:
+    shape = [tir.const(int(extent), "int32") for extent in buffer.ty.shape]
+    return region(buffer, [tir.const(0, "int32")] * len(shape), shape)
+
+
+def _encoded(operand: Any) -> Any:
+    return region(operand.buffer, operand.begin, operand.extent) if isinstance(operand, RegionOperand) else operand
 
 
 def _element(buffer: Any, index: Any) -> Any:
