@@ -124,6 +124,19 @@ for i in T.serial(6):
     assert lines == {line_of(text, "T.async_copy(A[i + 2"), line_of(text, "C[i, x] = ring")}
 
 
+@pytest.mark.parametrize(("threads", "bytes_each"), [(16, 16), (32, 8), (64, 4), (128, 4), (48, 4)])
+def test_elements_are_copied_asynchronously_however_many_a_thread_has(threads, bytes_each):
+    text = text_of("T.async_copy(A[0, :], s)", TAKES_S).replace("threads=32", f"threads={threads}")
+    with pytest.warns(SimulatorFindings):
+        kernel, _, _ = ran(text)
+    assert kernel.findings[0].span.line == line_of(text, "C[0, x]")
+    waited = text_of("T.async_copy(A[0, :], s)", "T.ptx_wait_group(0)", TAKES_S)
+    kernel, a, c = ran(waited.replace("threads=32", f"threads={threads}"))
+    assert tuple(kernel.findings) == ()
+    np.testing.assert_array_equal(c[0], a[0, ::-1])
+    assert f", {bytes_each})" in next(line for line in thread_text(kernel).splitlines() if "cp.async_.c" in line)
+
+
 def test_copies_by_hand_around_a_pipeline_keep_their_groups():
     text = text_of(
         """

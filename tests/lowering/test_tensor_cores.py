@@ -156,6 +156,27 @@ def test_a_tile_that_is_also_seen_through_a_view_keeps_its_order():
     check(c, a.astype(np.float64) @ b.astype(np.float64), 2e-6)
 
 
+def test_products_are_counted_for_the_blocks_that_make_them():
+    text = """
+    @T.prim_func
+    def k(A: T.Tensor((64, 64), "float16"), C: T.Tensor((4, 64, 64), "float32")):
+        with T.Kernel(4, threads=128) as bx:
+            s = T.alloc_shared((64, 64), "float16")
+            c = T.alloc_fragment((64, 64), "float32")
+            T.copy(A, s)
+            T.clear(c)
+            for _ in range(bx + 1):
+                T.gemm(s, s, c)
+            T.copy(c, C[bx, :, :])
+    """
+    kernel = compiled(text)
+    a, c = np.ones((64, 64), np.float16), np.zeros((4, 64, 64), np.float32)
+    kernel(a, c)
+    np.testing.assert_array_equal(c[:, 0, 0], [64, 128, 192, 256])
+    (counters,) = kernel.counters
+    assert counters.operations["mma m16n8k16"] == (64 // 16) * (64 // 8) * (64 // 16) * (1 + 2 + 3 + 4)
+
+
 MATMUL = """
 @T.prim_func
 def k(A: T.Tensor({a}, "{dtype}"), B: T.Tensor({b}, "{dtype}"), C: T.Tensor((256, 256), "{total}")):

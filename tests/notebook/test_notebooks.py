@@ -1,9 +1,13 @@
-"""The notebooks run from top to bottom; the cells meant to fail fail, the others do not."""
+"""The notebooks run from top to bottom; the cells meant to fail fail, the others do not.
+
+Their cells check results themselves, so that a wrong result is a cell that fails.
+"""
 
 from __future__ import annotations
 
 import ast
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +32,34 @@ def executed(path: Path) -> Any:
             os.environ["PYTHONPATH"] = before
 
 
+def code_cells(name: str) -> list[Any]:
+    """The code cells of a notebook after a run."""
+    return [cell for cell in executed(ROOT / f"notebooks/{name}.ipynb").cells if cell.cell_type == "code"]
+
+
 @pytest.fixture(scope="module")
 def first() -> list[Any]:
-    """The code cells of the first notebook after a run."""
-    return [cell for cell in executed(ROOT / "notebooks/01_first_kernels.ipynb").cells if cell.cell_type == "code"]
+    return code_cells("01_first_kernels")
+
+
+@pytest.fixture(scope="module")
+def matmul() -> list[Any]:
+    return code_cells("02_matmul")
+
+
+@pytest.fixture(scope="module")
+def attention() -> list[Any]:
+    return code_cells("03_flash_attention")
+
+
+@pytest.fixture(params=["first", "matmul", "attention"])
+def cells(request: pytest.FixtureRequest) -> list[Any]:
+    """The code cells of each notebook."""
+    return request.getfixturevalue(request.param)
+
+
+def test_every_notebook_is_among_those_that_run() -> None:
+    assert [path.stem for path in NOTEBOOKS] == ["01_first_kernels", "02_matmul", "03_flash_attention"]
 
 
 def cell_with(cells: list[Any], text: str) -> Any:
@@ -60,20 +88,20 @@ def test_no_outputs_are_kept_in_the_repository(path: Path) -> None:
             assert cell.execution_count is None
 
 
-def test_only_the_cells_meant_to_fail_fail(first: list[Any]) -> None:
-    for cell in first:
+def test_only_the_cells_meant_to_fail_fail(cells: list[Any]) -> None:
+    for cell in cells:
         failed = any(output.output_type == "error" for output in cell.outputs)
         assert failed == ("raises-exception" in cell.metadata.get("tags", [])), cell.source
 
 
-def test_every_kernel_cell_shows_its_stages(first: list[Any]) -> None:
-    cells = [
+def test_every_kernel_cell_shows_its_stages(cells: list[Any]) -> None:
+    kernels = [
         cell
-        for cell in first
+        for cell in cells
         if "@T.prim_func" in cell.source and "raises-exception" not in cell.metadata.get("tags", [])
     ]
-    assert len(cells) >= 7
-    for cell in cells:
+    assert kernels
+    for cell in kernels:
         html = "".join(
             output.data.get("text/html", "") for output in cell.outputs if output.output_type == "display_data"
         )
@@ -107,6 +135,43 @@ def test_an_argument_that_does_not_fit_is_refused(first: list[Any]) -> None:
     assert "TL301" in plain(cell_with(first, "astype(np.float64)"))
 
 
-def test_nothing_is_written_to_stderr(first: list[Any]) -> None:
-    for cell in first:
+def test_each_step_of_the_product_shows_what_it_saves(matmul: list[Any]) -> None:
+    def read(kernel: str) -> int:
+        return int(re.search(r"([\d,]+) bytes read", plain(cell_with(matmul, f"check({kernel})")))[1].replace(",", ""))
+
+    assert read("one_by_one") > 10 * read("tiled") and read("tiled") == read("tensor_cores")
+    for kernel, free in (("tensor_cores", True), ("plain_order", False), ("pipelined", True)):
+        rows = re.findall(
+            r"reads in ([\d,]+) wavefronts, ([\d,]+) at best", plain(cell_with(matmul, f"check({kernel})"))
+        )
+        assert len(rows) == 2 and all((used == best) == free for used, best in rows), (kernel, rows)
+    assert "3 versions of A_shared, B_shared" in plain(cell_with(matmul, "check(pipelined)"))
+    assert "second is copied in its turn" in plain(cell_with(matmul, "def chained("))
+
+
+def test_maps_are_shown_as_pictures(matmul: list[Any]) -> None:
+    for text in ('layouts["c"].held_by', 'layouts["A_shared"].bank_table'):
+        (output,) = cell_with(matmul, text).outputs
+        assert "<table" in output.data["text/html"] and "rows" in output.data["text/plain"]
+
+
+def test_the_forgotten_wait_is_found_with_both_lines(matmul: list[Any]) -> None:
+    cell = cell_with(matmul, "def forgetful(")
+    lines = [1 + n for n, line in enumerate(cell.source.split("\n")) if "async_copy" in line or "Y[j] =" in line]
+    said = plain(cell)
+    assert "error[TL401]" in said and all(f"]:{line}:" in said for line in lines)
+    assert all("TL401" not in plain(other) for other in matmul if other is not cell)
+
+
+def test_attention_says_where_its_scores_are_and_what_causal_saves(attention: list[Any]) -> None:
+    assert "p: float16 (64, 64) in registers" in plain(cell_with(attention, 'layouts["largest"].threads'))
+    assert "kept in shared memory" in plain(cell_with(attention, "def apart("))
+    full, causal = re.search(
+        r"([\d,]+) products of a tensor core, causal ([\d,]+)", plain(cell_with(attention, "causal ="))
+    ).groups()
+    assert int(causal.replace(",", "")) / int(full.replace(",", "")) == 10 / 16  # tiles on and below the diagonal
+
+
+def test_nothing_is_written_to_stderr(cells: list[Any]) -> None:
+    for cell in cells:
         assert not [output for output in cell.outputs if output.get("name") == "stderr"], plain(cell)

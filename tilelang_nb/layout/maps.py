@@ -30,7 +30,7 @@ def _inside(index: tuple[int, ...], shape: tuple[int, ...], name: str) -> tuple[
     return counted
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class FragmentMap:
     """A tile in the registers of a set of threads.
 
@@ -101,14 +101,14 @@ class FragmentMap:
             f"{self.registers} in each of {self.layout.threads} threads{copies}"
         )
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return picture.fragment_text(self)
 
     def _repr_html_(self) -> str:
         return picture.fragment_html(self)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SharedMap:
     """A tile in shared memory.
 
@@ -181,7 +181,7 @@ class SharedMap:
             f"{self.bytes:,} bytes at {self.offset:,}{times}{order}"
         )
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return picture.shared_text(self)
 
     def _repr_html_(self) -> str:

@@ -1,9 +1,9 @@
 """start-copies: vectors that an asynchronous copy moves from global to shared memory become cp.async.
 
 Before: the loops of `T.async_copy`, and of copies that a pipeline runs ahead, carry `tl.asynchronous`; they load and
-store vectors.  After: every vector of 4, 8 or 16 bytes whose bytes stay as they are is one cp.async, and what a guard
-keeps from being read is filled with zeros by it.  Other elements (converted ones, single bytes, such with a safe value
-other than 0) are still loaded and stored where they stand, which is as early and needs no wait.
+store elements and vectors.  After: each of 4, 8 or 16 bytes that stay as they are is one cp.async, and what a guard
+keeps from being read is filled with zeros by it.  Others (converted ones, fewer bytes, such with a safe value other
+than 0) are still loaded and stored where they stand, which is as early and needs no wait.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .context import LaunchContext
 from .index_arithmetic import fold
 from .ops.copy import ASYNCHRONOUS
 from .plan_pipelines import FIRST
-from .rewrite import Load, constant, dtype_of, loop, map_children, scope, size, substitute
+from .rewrite import Load, constant, dtype_of, loop, map_children, scope, size, substitute, variables
 
 SIZES = (4, 8, 16)
 
@@ -35,6 +35,8 @@ def start_copies(function: Any, launch: LaunchContext) -> Any:
         result = _started(node, launch) if able else node
         if ASYNCHRONOUS not in getattr(result, "annotations", ()):
             return result
+        if constant(result.extent) == 1 and result.loop_var not in variables(result.body):
+            return result.body
         return loop(result, annotations={key: one for key, one in result.annotations.items() if key != ASYNCHRONOUS})
 
     body = visit(function.body)
@@ -43,15 +45,14 @@ def start_copies(function: Any, launch: LaunchContext) -> Any:
 
 def _started(node: Any, launch: LaunchContext) -> Any:
     if isinstance(node, tir.For) and int(node.kind) == tir.ForKind.VECTORIZED:
-        copy = _copy(node, launch)
-        if copy is not None:
-            return copy
+        return _copy(node.body, node, launch) or node
+    if isinstance(node, tir.BufferStore):
+        return _copy(node, None, launch) or node
     return map_children(node, lambda one: _started(one, launch))
 
 
-def _copy(node: Any, launch: LaunchContext) -> Any | None:
-    """The vector as one cp.async; None where it has to be loaded and stored."""
-    store = node.body
+def _copy(store: Any, vector: Any, launch: LaunchContext) -> Any | None:
+    """An element, or the vector that a loop over lanes moves, as one cp.async; None where it is loaded and stored."""
     if not isinstance(store, tir.BufferStore) or not scope(store.buffer).startswith("shared"):
         return None
     condition, value = None, store.value
@@ -61,12 +62,13 @@ def _copy(node: Any, launch: LaunchContext) -> Any | None:
             return None
     if not isinstance(value, Load) or scope(value.source) != "global" or dtype_of(value) != dtype_of(store.buffer):
         return None
-    count = size(node.extent) * tvm.DataType(dtype_of(value)).bits // 8
+    lanes = 1 if vector is None else size(vector.extent)
+    count = lanes * tvm.DataType(dtype_of(value)).bits // 8
     if count not in SIZES:
         return None
+    zero = {} if vector is None else {vector.loop_var: tir.const(0, dtype_of(vector.loop_var))}
 
     def first(load: Any) -> Any:
-        zero = {node.loop_var: tir.const(0, dtype_of(node.loop_var))}
         indices = [fold(substitute(index, zero), launch.analyzer) for index in load.indices]
         return tir.address_of(tir.BufferLoad(load.source, indices))
 

@@ -153,6 +153,8 @@ class _Dealt:
                 result = tir.For(var, 0, last.extent, kind, result, span=span)
         for digit in reversed(digits):
             result = tir.For(self.registers[digit], 0, digit.extent, kind, result, span=span)
+        if ASYNCHRONOUS in outer.annotations and not isinstance(result, tir.For):
+            result = tir.For(tir.Var("once", "int32"), 0, 1, kind, result, span=span)  # what carries the mark
         if isinstance(result, tir.For):
             annotations = {**result.annotations, PARALLEL: 1}
             if ASYNCHRONOUS in outer.annotations:

@@ -26,13 +26,19 @@ class MatrixInstructions:
     """Part of a strand."""
 
     # ---- products ----
-    def mma(self, rows: int, depth: int, types: tuple[Any, Any], a: Array, b: Array, c: Array) -> Array:
-        """c + a @ b for tiles (rows, depth) @ (depth, 8); registers as (register, blocks, threads)."""
+    def mma(
+        self, rows: int, depth: int, types: tuple[Any, Any], a: Array, b: Array, c: Array, mask: Array = None
+    ) -> Array:
+        """c + a @ b for tiles (rows, depth) @ (depth, 8); registers as (register, blocks, threads).
+
+        mask: the lanes that take part, None for all; what the others get is of no use.
+        """
         left = _left(self._lanes_of(a), types[0], rows, depth)
         right = _right(self._lanes_of(b), types[1], depth)
         product = np.matmul(left, right)  # (warps, rows, 8)
         if self.machine.checks:
-            self.counters.count(f"mma m{rows}n8k{depth}", len(product))
+            warps = len(product) if mask is None else int(self._lanes_of(mask[None]).any(axis=-1).sum())
+            self.counters.count(f"mma m{rows}n8k{depth}", warps)
         halves = rows // 8
         start = self._lanes_of(c)
         if start.dtype == np.uint32 and types[0] not in (np.int8, np.uint8):  # two float16 in a register

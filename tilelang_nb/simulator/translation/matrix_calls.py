@@ -150,7 +150,7 @@ def _mma(t: Calls, name: str, arguments: list[Any]) -> None:
     left, right = read_registers(t, operands[c : c + a]), read_registers(t, operands[c + a : c + a + b])
     start = read_registers(t, operands[c + a + b :])
     types = f"({TYPES[kinds[0]][0]}, {TYPES[kinds[1]][0]})"
-    _write_registers(t, operands[:c], f"S.mma({rows}, {depth}, {types}, {left}, {right}, {start})")
+    _write_registers(t, operands[:c], f"S.mma({rows}, {depth}, {types}, {left}, {right}, {start}, {t.mask})")
 
 
 def _cp_async(t: Calls, name: str, arguments: list[Any]) -> None:
