@@ -119,15 +119,16 @@ def cases() -> list[Case]:
             lambda x, w, y: w @ x,
         ),
     ]
-    for size, blocks in ((4096, "128, 128, 32, 3, 128"), (4096, "128, 256, 64, 3, 256")):
+    tiles = ("128, 128, 32, 3, 128", "128, 256, 32, 4, 256", "128, 256, 64, 3, 256")
+    for size, blocks in ((size, blocks) for size in (4096, 8192) for blocks in tiles):
         name = f"matmul_{size}_{'x'.join(blocks.split(', ')[:3])}"
         make = f"matmul(T, {size}, {size}, {size}, {blocks})"
         arguments = lambda t, size=size: (half(t, size, size), *square(t, size))
         found.append(Case(name, make, arguments, product, product))
-    for causal in (False, True):
-        name = f"flash_{'causal' if causal else 'full'}"
-        make = f"flash_attention(T, 4, 32, 4096, 128, causal={causal})"
-        found.append(Case(name, make, heads, attention(causal), attention(causal), 1e-2))
+    for causal, blocks in ((causal, blocks) for blocks in ("128, 128, 2, 256", "128, 64, 2, 128") for causal in (0, 1)):
+        name = f"flash_{'causal' if causal else 'full'}_{'x'.join(blocks.split(', ')[:2])}"
+        make = f"flash_attention(T, 4, 32, 4096, 128, {bool(causal)}, {blocks})"
+        found.append(Case(name, make, heads, attention(bool(causal)), attention(bool(causal)), 1e-2))
     return found
 
 
