@@ -89,6 +89,11 @@ export class CodeView {
     );
     this.scroller.addEventListener("mouseover", (event) => this.hover(this.rowOf(event)));
     this.scroller.addEventListener("mouseleave", () => this.hover(null));
+    this.scroller.addEventListener("mousedown", (event) => {
+      if (!event.shiftKey) return;
+      event.preventDefault(); // it would select the text from the last click to here
+      this.scroller.focus({ preventScroll: true });
+    });
     this.scroller.addEventListener("click", (event) => this.click(event));
     this.scroller.addEventListener("keydown", (event) => this.key(event));
     this.watch = typeof ResizeObserver === "undefined" ? null : new ResizeObserver(() => this.resized());

@@ -91,7 +91,7 @@ export class Inspector implements Shell {
     this.field = h("input", {
       class: "field",
       type: "search",
-      placeholder: "search  /",
+      placeholder: "search /",
       "aria-label": "search all stages",
       "data-k": "search",
       "data-tnb": "search",
@@ -312,10 +312,10 @@ export class Inspector implements Shell {
   }
 
   private hint(): Kid {
-    const { view, stage, pins } = this.state;
-    if (view === "problems") return this.trace.wire.ok ? "F8 next problem" : "the cell failed, nothing was launched · F8 next problem";
+    const { view, pins } = this.state;
+    if (view === "problems") return [!this.trace.wire.ok && "the cell failed, nothing was launched", this.trace.problems.length > 1 && " · F8 next problem"];
     if (view === "unroll") return "h and l, or the arrows on a knob, go from turn to turn";
-    if (view === "stage" && stage.reason && !pinned(pins).length) return [bold(stage.name), `: ${stage.reason}`, span("dim mid", " · click a line to pin it in every pane, Shift+click adds one")];
+    if (view === "stage" && !pinned(pins).length) return ["Click a line on either side: it lights up in every stage.", span("dim mid", " Shift+click adds one, up to four.")];
     return "click a line to pin it in every pane · Shift+click pins up to four";
   }
 

@@ -92,8 +92,9 @@ export function picked(pins: readonly (number | null)[], line: number, adding: b
   return pins.map((pin, i) => (i === (free < 0 ? PINS - 1 : free) ? line : pin));
 }
 
-/** Stages that the timeline shows one by one, given the filter and the folded groups; what it leaves out. */
-export function inTimeline(state: State): { items: (Stage | { group: string; stages: Stage[] })[]; hidden: number } {
+/** Stages that the timeline shows one by one, given the filter and the folded groups; what it leaves out. isFull: the rail has no
+    room for the lowering stages too. */
+export function inTimeline(state: State, isFull = false): { items: (Stage | { group: string; stages: Stage[] })[]; hidden: number } {
   const wanted = state.filter.trim().toLowerCase();
   const items: (Stage | { group: string; stages: Stage[] })[] = [];
   let hidden = 0;
@@ -104,7 +105,8 @@ export function inTimeline(state: State): { items: (Stage | { group: string; sta
     }
     const isUnreached = stage.state === "not_reached" && !stage.landmark;
     const group = isUnreached ? "not reached" : stage.group;
-    const isFolded = isUnreached || (group === "tir" && !state.openGroups.has(group) && state.stage.group !== group);
+    const isMinor = group === "tir" || (isFull && group === "lowering" && stage.state !== "failed");
+    const isFolded = isUnreached || (isMinor && !state.openGroups.has(group!) && state.stage.group !== group);
     if (group && isFolded) {
       const last = items.findLast((item) => !("name" in item) && item.group === group) as { group: string; stages: Stage[] } | undefined;
       if (last) last.stages.push(stage);

@@ -147,6 +147,19 @@ describe("links", () => {
 });
 
 describe("run", () => {
+  test("every figure has its origin: that of most rows beside the title, another one at its row", () => {
+    const root = show(wire("edges"));
+    click(root, '[data-tnb="tab"][data-name="run"]');
+    const facts = wire("edges").kernels![0].facts!;
+    for (const section of root.querySelectorAll(".report section")) {
+      const common = section.querySelector("h4 .tag")?.textContent;
+      for (const row of section.querySelectorAll<HTMLElement>('[data-tnb="fact"]')) {
+        const fact = facts.find((one) => one.name === row.dataset.name);
+        if (fact?.origin) expect(row.querySelector(".tag")?.textContent ?? common, fact.name).toBe(fact.origin);
+      }
+    }
+    expect(root.querySelectorAll("h4 .tag").length).toBeGreaterThan(0);
+  });
   test("accesses that were kept from going beyond an edge are told, with their line", () => {
     const root = show(wire("edges"));
     click(root, '[data-tnb="tab"][data-name="run"]');
@@ -158,6 +171,31 @@ describe("run", () => {
     rows[0].querySelector<HTMLElement>(".link")!.click();
     const line = wire("edges").cell!.text.split("\n").findIndex((row) => row.includes("T.copy(X[")) + 1;
     expect(root.querySelector<HTMLElement>('[data-tnb="source"] [data-pin="1"]')!.dataset.line).toBe(String(line));
+  });
+});
+
+describe("timeline", () => {
+  test("lowering stages stand as one chip where there is no room for all, a failed one by itself", () => {
+    const sizes = { scrollWidth: 900, clientWidth: 500 };
+    const before = Object.keys(sizes).map((name) => [name, Object.getOwnPropertyDescriptor(Element.prototype, name) ?? Object.getOwnPropertyDescriptor(HTMLElement.prototype, name)] as const);
+    for (const [name, size] of Object.entries(sizes))
+      Object.defineProperty(HTMLElement.prototype, name, { configurable: true, get: (): number => size });
+    try {
+      const root = show(wire("matmul"));
+      const chips = (): (string | undefined)[] => [...root.querySelectorAll<HTMLElement>(".chip")].map((chip) => chip.dataset.name ?? chip.dataset.group);
+      expect(chips()).toEqual(["source", "tile", "lowering", "thread", "tir", "cuda", "ptx", "sass"]);
+      press(root.querySelector<HTMLElement>('[data-tnb="source"] .scroller')!, ","); // walks into the folded stages all the same
+      expect(root.dataset.stage).toBe("share-subexpressions");
+      click(root, '[data-group="lowering"]');
+      expect(chips()).toContain("insert-barriers");
+      expect(root.querySelector('[data-k="fold-lowering"]')).not.toBeNull();
+      view!.destroy();
+      const failed = show(wire("refused_by_lowering"));
+      expect(failed.querySelector('[data-group="lowering"]')).not.toBeNull();
+      expect(failed.querySelector('[data-name="plan-shared-memory"]')!.getAttribute("data-state")).toBe("failed");
+    } finally {
+      for (const [name, descriptor] of before) Object.defineProperty(HTMLElement.prototype, name, descriptor!);
+    }
   });
 });
 

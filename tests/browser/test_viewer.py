@@ -49,7 +49,12 @@ def tab(found: Any, name: str) -> None:
 
 def show(found: Any, stage: str) -> None:
     tab(found, "stage")
-    part(found, "chip", f'[data-name="{stage}"]').click()
+    chip = part(found, "chip", f'[data-name="{stage}"]')
+    for group in ("lowering", "tir"):  # folded where there is no room for them
+        folded = found.locator(f'[data-group="{group}"]')
+        if not chip.count() and folded.count():
+            folded.click()
+    chip.click()
     wait_for(lambda: found.get_attribute("data-stage") == stage, stage)
 
 
@@ -80,7 +85,12 @@ def test_a_pinned_line_lights_its_lines_in_every_stage(page: Any) -> None:
     assert lines and all(re.search(rf":{gemm}\b|^\d+\s", text) for text in lines)
     assert any("C_l[" in text for text in lines)
     assert re.fullmatch(r"(\d+)/\1 linked", part(found, "coverage").inner_text())
+    copy = line_of(trace_cells.MATMUL, "T.copy(A[")
+    part(found, "source").locator(f'[data-line="{copy}"]').click(modifiers=["Shift"])
+    assert [int(pin.get_attribute("data-line")) for pin in part(found, "pin").all()] == [gemm, copy]
+    assert {line.get_attribute("data-pin") for line in part(found, "code").locator("[data-pin]").all()} == {"1", "2"}
     part(found, "source").locator(f'[data-line="{gemm}"]').click(modifiers=["Shift"])
+    assert [int(pin.get_attribute("data-line")) for pin in part(found, "pin").all()] == [copy]
     part(found, "source").focus()
     page.keyboard.press("Escape")
     assert part(found, "pin").count() == 0

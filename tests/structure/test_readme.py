@@ -42,5 +42,6 @@ def test_the_commands_of_the_readme_are_in_the_makefile() -> None:
 def test_links_to_files_of_the_project_lead_somewhere(name: str) -> None:
     text = (ROOT / name).read_text(encoding="utf-8")
     links = [link for link in re.findall(r"\]\(([^)\s]+)\)", text) if "://" not in link]
+    links += re.findall(r'(?:src|srcset)="([^"]+)"', text)
     missing = [link for link in links if not (ROOT / link.partition("#")[0]).exists()]
     assert not missing

@@ -43,7 +43,7 @@ export class RunPane implements Pane {
             "tr",
             null,
             h("td", null, span(found.wire.severity === "error" ? "bad" : "amber", `${found.wire.severity === "error" ? "✕" : "▲"} ${found.wire.code}`)),
-            h("td", { colspan: 2 }, button(`finding-${found.wire.code}-${found.place?.line ?? 0}`, found.wire.message.replaceAll("`", ""), () => this.shell.set({ view: "problems", problem: trace.problems.indexOf(found) }), { class: "link value" }), this.lineLink(found.place?.line, " · ")),
+            h("td", null, button(`finding-${found.wire.code}-${found.place?.line ?? 0}`, found.wire.message.replaceAll("`", ""), () => this.shell.set({ view: "problems", problem: trace.problems.indexOf(found) }), { class: "link value" }), this.lineLink(found.place?.line, " · ")),
           ),
         ),
       ),
@@ -63,11 +63,16 @@ export class RunPane implements Pane {
     if (!this.page.childNodes.length) fill(this.page, div("empty", "Nothing is known of a launch: the kernel was not built."));
   }
 
+  /** A table under a title. Where one origin is that of most rows it stands beside the title, and at the other rows theirs. */
   private section(title: string, rows: Kid, ...rest: Kid[]): Kid {
     const table = h("table", { class: "table" }, h("tbody", null, rows));
     const hasRows = table.rows.length > 0;
     const more = rest.flat(3).some(Boolean);
-    return (hasRows || more) && h("section", null, h("h4", null, title), hasRows && table, rest);
+    const tags = [...table.querySelectorAll<HTMLElement>(".tag")];
+    const many = (tag: HTMLElement): number => tags.filter((one) => one.textContent === tag.textContent).length;
+    const common = tags.find((tag) => many(tag) > 1 && many(tag) * 2 > table.rows.length)?.textContent;
+    for (const tag of tags) if (tag.textContent === common) tag.remove();
+    return (hasRows || more) && h("section", null, h("h4", null, title, common && [" ", span("tag", common)]), hasRows && table, rest);
   }
 
   private row(fact: WireFact): Kid {
@@ -84,9 +89,10 @@ export class RunPane implements Pane {
         span(fact.origin === "none" ? "dim" : "value", fact.value),
         fact.unit && ` ${fact.unit}`,
         bar !== null && h("span", { class: "meter", style: { "--share": `${Math.min(100, bar * 100)}%` }, title: `${percent(bar)} of ${grouped(fact.max!)}` }),
+        " ",
+        fact.origin && fact.origin !== "none" && span("tag", fact.origin),
         (fact.detail || fact.line) && h("div", { class: "dim" }, fact.detail, this.lineLink(fact.line, fact.detail ? " · " : "")),
       ),
-      h("td", { class: "from" }, fact.origin && fact.origin !== "none" && span("tag", fact.origin)),
     );
   }
 

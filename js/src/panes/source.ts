@@ -59,7 +59,7 @@ export class SourcePane implements Pane {
       bold("source"),
       run !== null && span("dim", `In [${run}]`),
       span("grow"),
-      state.stage.name !== "source" && state.stage.listing && h("span", { class: "dim ellipsis", title: "how many lines of the stage each source line makes" }, `lines in ${state.stage.name}`),
+      state.stage.name !== "source" && state.stage.listing && h("span", { class: "dim ellipsis", title: "how many lines of the stage each source line makes" }, h("i", { class: "swatch" }), `lines in ${state.stage.name}`),
     );
     this.heaviest = Math.max(1, ...trace.rows.map((_, i) => this.weight(trace.first + i)));
     if (this.code.rows.count) this.code.refresh();
@@ -163,7 +163,8 @@ export class SourcePane implements Pane {
     if (!isLeft) {
       // where neither side has the room it begins as far to the left as it must
       const start = room > 0 ? Math.max(0, Math.min(column, Math.floor((room - text.length * 7.6) / CHARACTER) - 2)) : column;
-      return [span("caret", " ".repeat(start) + (start === column ? "╰ " : "  ")), prose(text)];
+      const words = h("span", { class: "words ellipsis", style: { "max-width": room > 0 ? `${room - (start + 1) * CHARACTER}px` : "none" } }, prose(text));
+      return [span("caret", " ".repeat(start) + (start === column ? "╰ " : "  ")), words];
     }
     return [h("span", { class: "caret before", style: { width: `${column}ch` } }, h("span", { class: "words" }, prose(text))), span("caret", "╯")];
   }

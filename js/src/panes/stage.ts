@@ -47,7 +47,7 @@ export class StagePane implements CodePane {
       fill(this.sub, bold(stage.name));
       return;
     }
-    fill(this.sub, bold(stage.name), this.change(stage), coverage(listing, (text) => this.shell.tell(text)), pinBar(this.shell), pinned(this.shell.state.pins).length > 0 && span("dim roomy", keycap("[", "]"), "step"));
+    fill(this.sub, bold(stage.name), !pinned(this.shell.state.pins).length && span("dim ellipsis gives", stage.reason), this.change(stage), coverage(listing, (text) => this.shell.tell(text)), pinBar(this.shell), pinned(this.shell.state.pins).length > 0 && span("dim roomy", keycap("[", "]"), "step"));
     if (this.shown === stage) {
       this.code.refresh();
       return;

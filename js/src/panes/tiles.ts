@@ -18,7 +18,7 @@ export class TilesPane implements Pane {
   readonly element: HTMLElement;
   private readonly bar = h("div", { class: "sub names", role: "tablist", "aria-label": "tiles and pipelines" });
   private readonly page = div("report");
-  private readonly board = h("canvas", { tabindex: 0, role: "img", class: "board", "data-k": "board", "data-tnb": "board" });
+  private readonly board = h("canvas", { tabindex: 0, role: "application", class: "board", "data-k": "board", "data-tnb": "board" });
   private readonly readout = h("span", { class: "mono", "data-tnb": "readout" });
   private readonly watch: ResizeObserver | null;
   private picked = "";

@@ -13,6 +13,9 @@ export class Timeline implements Pane {
   private readonly filter: HTMLInputElement;
   private readonly toggles = span("toggles");
   private brought = "";
+  /** The lowering stages stand as one chip: there is no room for all. */
+  private isFull = false;
+  private measured = "";
   private readonly watch: ResizeObserver | null;
 
   constructor(private readonly shell: Shell) {
@@ -28,6 +31,7 @@ export class Timeline implements Pane {
     this.element.append(this.rail, this.tools);
     this.rail.addEventListener("scroll", () => this.edges(), { passive: true });
     this.watch = typeof ResizeObserver === "undefined" ? null : new ResizeObserver(() => {
+      if (this.measured !== this.measure()) this.draw();
       this.bring();
       this.edges();
     });
@@ -42,13 +46,13 @@ export class Timeline implements Pane {
   draw(): void {
     const { state } = this.shell;
     if (this.filter.value !== state.filter) this.filter.value = state.filter;
-    const { items, hidden } = inTimeline(state);
-    const focusable = items.find((item) => item === state.stage) ?? items.find((item) => "name" in item);
-    fill(
-      this.rail,
-      items.map((item) => ("name" in item ? this.chip(item, item === focusable) : item.group === "not reached" ? this.unreached(item.stages) : this.group(item.group, item.stages))),
-      !items.length && span("chip off", span("name", "no stage has this name")),
-    );
+    if (this.measured !== this.measure()) {
+      this.measured = this.measure();
+      this.isFull = false;
+      this.drawRail();
+      this.isFull = this.rail.scrollWidth > this.rail.clientWidth + 4;
+    }
+    const hidden = this.drawRail();
     const open = [...state.openGroups].filter((group) => state.kernel.stages.some((stage) => stage.group === group));
     fill(
       this.toggles,
@@ -68,6 +72,25 @@ export class Timeline implements Pane {
       this.brought = key;
       this.edges();
     });
+  }
+
+  /** What decides whether all chips have room. */
+  private measure(): string {
+    const { kernel, showsSame, filter } = this.shell.state;
+    return `${kernel.name} ${this.rail.clientWidth} ${showsSame} ${filter}`;
+  }
+
+  /** Says how many stages that changed nothing are left out. */
+  private drawRail(): number {
+    const { state } = this.shell;
+    const { items, hidden } = inTimeline(state, this.isFull);
+    const focusable = items.find((item) => item === state.stage) ?? items.find((item) => "name" in item);
+    fill(
+      this.rail,
+      items.map((item) => ("name" in item ? this.chip(item, item === focusable) : item.group === "not reached" ? this.unreached(item.stages) : this.group(item.group, item.stages))),
+      !items.length && span("chip off", span("name", "no stage has this name")),
+    );
+    return hidden;
   }
 
   /** To the next chip: shows its stage; one that must be compiled or unfolded first is only reached, Enter does it. */

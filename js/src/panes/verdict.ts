@@ -35,7 +35,9 @@ export class Verdict implements Pane {
               })
             : span("state good", "✓ ok"),
         this.names(),
-        isSimulated
+        failed
+          ? null
+          : isSimulated
           ? h("span", { class: "tag simulated", title: trace.wire.device ?? "run by the simulated device; not timed" }, "simulated")
           : trace.wire.arch && h("span", { class: "tag", title: trace.wire.device }, trace.wire.arch),
       ),
