@@ -14,7 +14,7 @@ from tilelang_nb.layout.swizzle import swizzle_for
 
 MMA = Instruction(16, 16, 2, "m16n8k16.row.col.f32.f16.f16.f32")
 ACCUMULATOR = FragmentMap("c", "float32", accumulator((32, 16), WarpGrid(2, 1, 64), MMA), 3)
-TILE = SharedMap("s", "float16", (16, 64), 2, 512, 4096, 2, swizzle_for(64, 2), None, 4)
+TILE = SharedMap("s", "float16", (16, 64), 2, 512, 4096, 2, swizzle_for(64, 2), line=4)
 
 
 def test_an_accumulator_lies_as_the_instruction_set_says():
@@ -46,6 +46,16 @@ def test_a_swizzled_tile_lies_in_the_xor_of_row_and_chunk():
         assert TILE.address(row, column, version=version) == byte
         assert TILE.bank(row, column, version=version) == byte // 4 % 32
     assert {tuple(sorted(TILE.bank_table[first : first + 8, 0])) for first in (0, 8)} == {(0, 4, 8, 12, 16, 20, 24, 28)}
+
+
+def test_boxes_of_columns_lie_one_after_the_other():
+    boxes = SharedMap("s", "float16", (16, 128), 2, 0, 4096, 1, swizzle_for(64, 2), 64)
+    for row, column in np.ndindex(16, 128):
+        place = column // 64 * 1024 + row * 64 + (column % 64 // 8 ^ row % 8) * 8 + column % 8
+        assert boxes.address(row, column) == place * 2
+    plain = SharedMap("s", "float16", (2, 16, 128), 2, 0, 8192, piece=64)
+    assert plain.address(1, 3, 70) == (2048 + 1024 + 3 * 64 + 6) * 2
+    assert "2 boxes of 64 columns" in boxes.summary
 
 
 def test_an_order_by_hand_is_looked_up():

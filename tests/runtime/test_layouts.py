@@ -145,6 +145,32 @@ def test_several_launches_name_theirs():
     ]
 
 
+def test_tiles_of_bulk_copies_lie_in_swizzled_boxes():
+    text = """
+    @T.prim_func
+    def k(A: T.Tensor((256, 256), "float16"), B: T.Tensor((256, 256), "float16"), C: T.Tensor((256, 256), "float32")):
+        with T.Kernel(2, 4, threads=128) as (bx, by):
+            A_s = T.alloc_shared((64, 64), "float16")
+            B_s = T.alloc_shared((64, 128), "float16")
+            c = T.alloc_fragment((64, 128), "float32")
+            T.clear(c)
+            for k in T.Pipelined(4, num_stages=3):
+                T.copy(A[by * 64, k * 64], A_s)
+                T.copy(B[k * 64, bx * 128], B_s)
+                T.gemm(A_s, B_s, c)
+            T.copy(c, C[by * 64, bx * 128])
+    """
+    kernel = compiled(text, "sm_90a").compile(options={"tl.enable_auto_warp_specialization": True})
+    (loop,) = kernel.pipelines
+    assert (loop.engine, loop.stages) == ("bulk", 3)
+    a, b = kernel.layouts["A_s"], kernel.layouts["B_s"]
+    assert (a.versions, a.piece, b.versions, b.piece) == (3, None, 3, 64)
+    for one in (a, b):
+        assert one.offset % 1024 == 0 and one.version_bytes % 1024 == 0
+        assert {len(set(one.bank_table[first : first + 8, 0])) for first in range(0, 64, 8)} == {8}
+    assert kernel.layouts["c"].layout.threads == 128
+
+
 def test_a_refused_kernel_has_no_layouts():
     cell = tilelang_nb.compile_cell(
         "@T.prim_func\ndef k(A: T.Tensor((8,), 'float32')):\n    x = y = A", {}, target="sim"

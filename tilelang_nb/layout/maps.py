@@ -126,6 +126,7 @@ class SharedMap:
     bytes: int
     versions: int = 1
     swizzle: Swizzle | None = None
+    piece: int | None = None
     places: np.ndarray | None = field(default=None, compare=False)
     line: int | None = None
     own: bool = False
@@ -140,10 +141,12 @@ class SharedMap:
         if self.places is not None:
             return self.places
         plain = np.arange(int(np.prod(self.shape, dtype=np.int64))).reshape(self.shape)
-        if self.swizzle is None:
+        if self.swizzle is None and self.piece is None:
             return plain
         rows, columns = np.arange(self.shape[-2])[:, None], np.arange(self.shape[-1])
-        return plain[..., :1] + self.swizzle.column(rows, columns)
+        piece = self.piece or self.shape[-1]
+        inside = columns % piece if self.swizzle is None else self.swizzle.column(rows, columns % piece)
+        return plain[..., :1, :1] + columns // piece * (piece * self.shape[-2]) + rows * piece + inside
 
     @property
     def version_bytes(self) -> int:
@@ -176,6 +179,8 @@ class SharedMap:
             order = f"; 16-byte chunk c of row r at c xor (r{every} mod {self.swizzle.span})"
         elif self.places is not None:
             order = "; in the order of its annotation"
+        if self.piece is not None:
+            order = f"; {self.shape[-1] // self.piece} boxes of {self.piece} columns, one after the other" + order
         return (
             f"{self.name}: {self.dtype} {picture.shape_text(self.shape)} in shared memory, "
             f"{self.bytes:,} bytes at {self.offset:,}{times}{order}"

@@ -8,11 +8,12 @@ import tvm
 from tvm import tirx as tir
 
 from tilelang_nb.layout.maps import FragmentMap, SharedMap
+from tilelang_nb.layout.swizzle import swizzle_for
 
 from .annotated_layouts import FACTS as ANNOTATED
 from .context import LaunchContext
 from .rewrite import dtype_of, scope, walk
-from .shared_memory import MBARRIER, PLACED
+from .shared_memory import MBARRIER, PLACED, TILES
 from .spans import source_span
 
 DEMOTED = "no layout in registers serves all of its uses: it is kept in shared memory"
@@ -75,6 +76,11 @@ class _Known:
         elif self.versions.get(buffer.name) == len(shape) - 1:
             versions, shape = shape[0], shape[1:]
         places = order.given.table if order is not None and order.swizzle is None else None
+        swizzle, piece = self.swizzles.get(buffer.name), None
+        boxes = self.launch.facts.get(TILES, {}).get(buffer)
+        if boxes is not None:  # as bulk copies write it, and matrix descriptors see it
+            swizzle = swizzle_for(boxes.piece, boxes.itemsize) if boxes.swizzled else None
+            piece = boxes.piece if boxes.boxes > 1 else None
         return SharedMap(
             buffer.name,
             dtype_of(buffer),
@@ -83,7 +89,8 @@ class _Known:
             placed.offset,
             placed.bytes,
             versions,
-            self.swizzles.get(buffer.name),
+            swizzle,
+            piece,
             places,
             **self._common(buffer, placed.span),
         )

@@ -2,15 +2,16 @@
 
     layout      {name, memory, dtype, shape, line?, launch?, own?, note?} and
       fragment  {threads, registers, copies, digits, replication}
-      shared    {item, offset, bytes, versions, swizzle?{chunk, every, span}, places?}
+      shared    {item, offset, bytes, versions, swizzle?{chunk, every, span}, piece?, places?}
 
 `digits` has for each dimension [extent, "t" or "r", stride], the most significant first.  A digit of an index adds its
 value times the stride to the thread ("t") or to the register ("r"); `replication` has [extent, stride] of the parts of
 the thread that number the copies, the least significant first.
 
 `item` is the bytes of an element; version v of a tile begins v * bytes / versions after `offset`.  With a swizzle,
-column c of row r is at ((c div chunk) xor (r div every mod span)) * chunk + c mod chunk.  `places` has the positions of
-all elements, in row-major order, of a tile whose order the text gives, up to a size.
+column c of row r is at ((c div chunk) xor (r div every mod span)) * chunk + c mod chunk.  With a `piece` the
+tile is boxes of that many columns, one after the other, each with all rows; columns of a box count from its first.
+`places` has the positions of all elements, in row-major order, of a tile whose order the text gives, up to a size.
 """
 
 from __future__ import annotations
@@ -60,5 +61,6 @@ def _shared(one: SharedMap) -> dict[str, Any]:
         "bytes": one.bytes,
         "versions": one.versions,
         "swizzle": swizzle and {"chunk": swizzle.chunk, "every": swizzle.every, "span": swizzle.span},
+        "piece": one.piece,
         "places": one.places.reshape(-1).tolist() if small and one.places is not None else None,
     }
