@@ -59,6 +59,9 @@ class _Simplifier:
             return self.statement(substitute(node.body, {node.loop_var: value}))
         if extent is not None and low is not None:
             self.analyzer.bind(node.loop_var, Range(low, low + extent), True)
+        elif low is not None and dtype_of(node.loop_var).startswith("int"):
+            with self.analyzer.constraint_scope(node.loop_var >= tir.const(low, dtype_of(node.loop_var))):
+                return with_body(node, self.statement(node.body))
         return with_body(node, self.statement(node.body))
 
     def _if(self, node: Any) -> Any:
