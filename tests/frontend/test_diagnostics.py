@@ -259,6 +259,17 @@ def test_attributes_that_a_refused_statement_would_have_changed_give_no_second_m
     assert sorted(run_cell(text).errors) == sorted(wanted)
 
 
+def test_two_names_of_one_statement_that_cannot_be_joined_are_both_said() -> None:
+    body = "x, y = n, m\nif n > 3:\n    x, y = f[0], f[1]\nout[0] = x + y"
+    assert run_cell(kernel(body)).marked() == [("TL132", "x"), ("TL132", "y")]
+
+
+def test_an_endless_loop_is_said_beside_the_mistakes_of_its_body() -> None:
+    assert run_cell(kernel("while True:\n    out[0] = nope")).errors == [("TL118", 6), ("TL002", 7)]
+    assert run_cell(kernel("while True:\n    if nope:\n        break")).errors == [("TL002", 7)]
+    assert run_cell(kernel("x = 3\nwhile x:\n    x = nope")).errors == [("TL002", 8)]
+
+
 @pytest.mark.parametrize(
     ("name", "near"), [("a_sharde", "a_shared"), ("lenn", "len"), ("nn", "n"), ("ouut", "out"), ("WIDHT", "WIDTH")]
 )

@@ -257,3 +257,39 @@ def test_host_code_is_compiled_by_the_given_compiler_under_the_given_name() -> N
     session.run({}, compiler, "<file-1>")
     assert seen == [("<file-1>", "exec"), ("<file-1>", "eval")]
     assert session.result == 1
+
+
+UNBUILT = """import tilelang
+import tilelang.language as T
+x = 1 / 0  #: TL144
+@tilelang.jit
+def eager(A):
+    N = T.const("N")
+    A: T.Tensor[[N], T.float32]
+    with T.Kernel(1, threads=32):
+        A[0] = nope  #: TL002
+        A[1] = len(A)  #: TL107
+        if N > 3:
+            A[2] = nope
+def make(n):
+    @T.prim_func
+    def k(A: T.Tensor((n,), "float32")):
+        with T.Kernel(1, threads=32):
+            A[0, 1] = n + x  #: TL201
+            await n  #: TL123
+    return k
+make(3)
+@T.prim_func
+def last(A: T.Tensor((4,), x)):
+    with T.Kernel(1, threads=32):
+        A[0] = nope  #: TL002
+"""
+
+
+def test_kernels_that_a_failed_cell_does_not_build_are_checked_by_their_text() -> None:
+    import tilelang_nb
+
+    lines = enumerate(UNBUILT.splitlines(), 1)
+    wanted = [(code, number) for number, line in lines for code in line.partition("#: ")[2].split()]
+    found = tilelang_nb.compile_cell(UNBUILT, target="sim")
+    assert [(d.code, d.span.line) for d in found.diagnostics] == [(code, line) for code, line in wanted]

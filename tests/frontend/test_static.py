@@ -103,7 +103,7 @@ def test_a_notebook_is_clean_but_for_cells_that_show_mistakes(path: Path) -> Non
             meant = "raises-exception" in cells[(part.cell or 1) - 1]["metadata"].get("tags", ())
             assert bool(found) <= meant, render(part.text, found)
             wrong += bool(found)
-    assert wrong
+    assert wrong or path.stem != "01_first_kernels"  # that one shows what a mistake looks like
 
 
 def told_of(text: str) -> list[tuple[str, int]]:

@@ -212,7 +212,9 @@ def _while_loop(walker: Any, node: ast.While) -> None:
         builder.append_at(body, span)
     before = dict(walker.requested)
     merge_loop(walker, scope, set(), bound)
-    refused = walker.record.failures > failures  # what was refused may be what ends the loop
+    named = any(isinstance(part, ast.Name) for part in ast.walk(node.test))
+    # What was refused may be what ends the loop.
+    refused = loop.perhaps_left or (named and walker.record.failures > failures)
     if is_constant and not skipped and not loop.left and not refused and walker.requested == before:
         raise Refusal(say.EndlessWhile(), node)
 

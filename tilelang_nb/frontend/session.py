@@ -33,6 +33,7 @@ from .macros import Macro, parameters, references_of
 from .names import Outer, bound_names, undefined
 from .places import narrowed
 from .reading import future_flags, read
+from .static import mistakes_of_unbuilt
 
 KernelFactory = Callable[[str, Any, tuple[Diagnostic, ...]], Any]
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
@@ -61,6 +62,7 @@ class Session:
         self._running = False
         self._namespace: dict[str, Any] = {}
         self._flags = 0
+        self._built: set[ast.AST] = set()  # the kernels of this text that were built or refused
         self._may_grow = "**" in text.source or "<<" in text.source
         self._builtins: dict[str, Any] = {}
 
@@ -111,10 +113,21 @@ class Session:
         try:
             for node in tree.body:
                 self._run_statement(node, node is tree.body[-1], namespace, compiler)
+            if self.failed:
+                self._check_unbuilt(tree, namespace)
         finally:
             self._running = False
             namespace["__builtins__"] = builtins if before is _ABSENT else before
         return self.diagnostics
+
+    def _check_unbuilt(self, tree: ast.Module, namespace: dict[str, Any]) -> None:
+        """What the text shows of kernels that were not built, since the statements that call them did not run."""
+        try:
+            found = list(mistakes_of_unbuilt(tree, self.text, self._flags, namespace, self._built.__contains__))
+        except RecursionError:  # of a text nested so deep its own mistake is enough
+            return
+        for diagnostic in found:
+            self.report(diagnostic)
 
     def parse(self) -> ast.Module | None:
         """The syntax tree; None after a syntax error, which is reported."""
@@ -164,7 +177,7 @@ class Session:
         """A kernel one of whose annotations fails, with annotations in quotes: each is then read by itself, and the
         mistakes of the others and of the body are said too.
         """
-        if not isinstance(error, (Refusal, NameError)) or getattr(error, "name", None) in self.skipped:
+        if not isinstance(error, (Refusal, NameError)):
             return None
         if not isinstance(node, ast.FunctionDef) or not node.decorator_list:
             return None
@@ -329,6 +342,9 @@ def build_function(function: Any, kernel_factory: KernelFactory, limits: Limits,
         found: tuple[Diagnostic, ...] = (refusal.message.at(refusal.place or span),)  # type: ignore[arg-type]
         program = None
     else:
+        if running:
+            assert session is not None
+            session._built.add(definition.node)
         outer = outer_of(function, session)
         frame = _defining_frame(function)
         seen = dict(frame.f_locals) if frame is not None and frame.f_locals is not frame.f_globals else {}

@@ -249,4 +249,6 @@ class Search:
         unevaluated = mistake.unevaluated if isinstance(mistake, Refusal) else isinstance(place, ast.Attribute)
         around = beside if unevaluated else behind
         failed = self.text.span(place) if isinstance(place, ast.AST) else place
+        if not self.text.span(node).covers(failed):  # said of an earlier line: of two bindings that do not fit
+            return [operand for operand, certain in operands(node, self.of_device) if certain]
         return around(node, failed, self.text, self.of_device)

@@ -7,16 +7,17 @@ said is what building would say, in the same words and at the same places; what 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import ModuleType
 
 from ...source.cures import with_fixes
 from ...source.diagnostic import Diagnostic
 from ...source.text import Text
-from ..compile_mistakes import compile_mistakes
+from ..compile_mistakes import CompileMistakes, compile_mistakes
 from ..names import bound_names
 from ..reading import future_flags, read
 from .kernels import Found, kernels, mistakes
-from .outside import PREBOUND, Names, Outside
+from .outside import PREBOUND, Names, Outside, dotted
 
 
 class Checker:
@@ -49,6 +50,30 @@ class Checker:
                 ):
                     found.setdefault(diagnostic.key, diagnostic)
         return tuple(sorted(with_fixes(list(found.values()), text), key=lambda diagnostic: diagnostic.order))
+
+
+def mistakes_of_unbuilt(
+    tree: ast.Module, text: Text, flags: int, namespace: Mapping[str, object], is_built: Callable[[ast.AST], bool]
+) -> Iterator[Diagnostic]:
+    """The mistakes of the kernels that a cell did not build: eager ones, and those of factories.
+
+    flags: of `compile`.  namespace: of the cell, after it ran.
+    """
+    names = Names()
+    for name, value in namespace.items():
+        names.bound[name] = None
+        # What `import tilelang` gives in a cell is a part of this package.
+        written = vars(value).get("__name__") if issubclass(type(value), ModuleType) else None
+        written = written if type(written) is str else ""
+        names.paths[name] = dotted(written.replace("tilelang_nb.tilelang", "tilelang")) or None
+    names.add_text(tree)
+    before = [*PREBOUND, *names.bound]
+    for node in tree.body:
+        wrong: CompileMistakes | None = None
+        for kernel in kernels([node], Outside((names,))):
+            if (kernel.kind == "eager" or kernel.factory is not None) and not is_built(kernel.node):
+                wrong = wrong or compile_mistakes(node, flags, text)
+                yield from mistakes(kernel, text, before, wrong.statements)
 
 
 def check_text(source: str, name: str = "<cell>", first_line: int = 1) -> tuple[Diagnostic, ...]:
