@@ -162,3 +162,27 @@ def test_versions_go_on_where_a_loop_runs_again() -> None:
     assert any(one.value.startswith("wgmma") for one in result.decisions)
     np.testing.assert_array_equal(c, a.astype(np.float32) @ b.astype(np.float32))
     assert report.findings == (), [str(finding) for finding in report.findings]
+
+
+def test_a_fault_of_the_division_is_none_of_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any) -> Any:
+        raise ValueError("planted")
+
+    monkeypatch.setattr("tilelang_nb.lowering.hopper.plan.specialised", fail)
+    case = matmul()
+    assert engine(case).startswith("mma.sync") and case.lowered.diagnostics == ()
+    result, _ = run(case)
+    np.testing.assert_array_equal(result.astype(np.float64), case.expected)
+
+
+def test_loops_without_products_say_nothing_of_roles() -> None:
+    result = lowered("""
+@T.prim_func
+def k(A: T.Tensor((1024,), "float32"), B: T.Tensor((1024,), "float32")):
+    with T.Kernel(1, threads=128) as bx:
+        s = T.alloc_shared((128,), "float32")
+        for i in T.Pipelined(8, num_stages=2):
+            T.copy(A[i * 128], s)
+            T.copy(s, B[i * 128])
+""")
+    assert [one.subject for one in result.decisions] == ["pipeline"]

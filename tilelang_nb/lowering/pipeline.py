@@ -21,7 +21,7 @@ from .context import LaunchContext, Lowered, Snapshot, Stage, Workspace
 from .decisions import decisions
 from .early_copies import copy_early
 from .guards import GUARDS, guard_accesses
-from .hopper.plan import plan_copies
+from .hopper.plan import has_roles, plan_copies, without_roles
 from .hopper.tensor_maps import pass_tensor_maps
 from .index_width import widen_indices
 from .infer_layouts import infer_layouts
@@ -117,6 +117,8 @@ def _lower(program: Any, arch: str, options: dict[str, Any]) -> Lowered:
     if deepest > 1 and any(EXCEEDED in launch.facts for _, launch in launches):
         # Tiles of the compiler's own came on top of what the plan of the pipelines knew.
         return _lower(program, arch, {**options, MOST_STAGES: deepest - 1})
+    if any(has_roles(launch) for _, launch in launches) and (faults or _failed(launches)):
+        return _lower(program, arch, without_roles(options))  # what is wrong then is wrong with the text
     found = [*(diagnostic for _, launch in launches for diagnostic in launch.diagnostics), *faults]
     failed = bool(faults) or _failed(launches)
     return Lowered(
