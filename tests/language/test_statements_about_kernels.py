@@ -128,6 +128,39 @@ def test_layouts_work_on_device_values(device):
     assert layout.get_input_shape() == [8, 8]
 
 
+def test_layouts_know_their_box_and_their_equals(refused):
+    padded = T.Layout((4, 8), lambda i, j: i * 10 + j)
+    assert (padded.get_input_shape(), padded.get_output_shape()) == ([4, 8], [38])
+    turned = T.Layout((4, 8), lambda i, j: [j, i])
+    assert turned.get_output_shape() == [8, 4]
+    assert padded.is_equal(T.Layout((4, 8), lambda i, j: j + 5 * i + i * 5))
+    assert not padded.is_equal(turned) and not padded.is_equal(T.Layout((4, 4), lambda i, j: i * 10 + j))
+    with refused("TL004", "gives a float32 value"):
+        T.Layout((4,), lambda i: i / 2.0).get_output_shape()
+
+
+def test_fragments_are_repeated_over_registers_and_threads(refused):
+    base = T.Fragment((8, 8), lambda i, j: (i * 4 + j // 2, j % 2))
+    assert base.get_thread_size() == 32
+    tile = base.repeat([2, 1]).repeat([1, 4]).repeat([2, 1], repeat_on_thread=True)
+    assert tile.shape == (32, 32) and tile.get_thread_size() == 64
+    assert tile.place(0, 1) == (0, (1,)) and tile.place(9, 1) == (4, (3,))
+    assert tile.place(9, 17) == (4, (11,)) and tile.place(25, 17) == (36, (11,))
+    last_first, first_first = base.repeat([2, 2]), base.repeat([2, 2], lower_dim_first=False)
+    assert (last_first.place(8, 0), last_first.place(0, 8)) == ((0, (4,)), (0, (2,)))
+    assert (first_first.place(8, 0), first_first.place(0, 8)) == ((0, (2,)), (0, (4,)))
+    with refused("TL004", "2 dimension(s) with 1 repetition(s)"):
+        base.repeat([2])
+
+
+def test_fragments_are_held_in_copies():
+    row = T.Fragment((16,), forward_thread_fn=lambda i: i // 2, forward_index_fn=lambda i: i % 2).replicate(4)
+    assert [row.place(5, copy=copy) for copy in range(4)] == [(2 + 8 * copy, (1,)) for copy in range(4)]
+    assert row.map_forward_thread([5]) == 2 and row.get_thread_size() == 32
+    again = row.replicate(2)
+    assert again.place(5, copy=7) == (2 + 8 * 3 + 32, (1,)) and again.copies == 8
+
+
 def test_fragments_say_thread_and_register(refused):
     pair = T.Fragment((8, 4), forward_fn=lambda i, j: (i * 4 + j, 0))
     assert pair.place(2, 3) == (11, (0,))

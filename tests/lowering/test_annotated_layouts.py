@@ -215,6 +215,32 @@ def test_a_fragment_without_digits_is_dealt_out_as_any_other():
     assert "digits" in decision.reason and decision.line == 6
 
 
+def test_an_accumulator_in_the_layout_of_its_instruction_is_as_annotated():
+    """Built up from the 8 by 8 tile that the instruction set documents."""
+    text = """
+    base = T.Fragment((8, 8), lambda i, j: (i * 4 + j // 2, j % 2))
+    warp = base.repeat([2, 1]).repeat([1, 4]).repeat([2, 1])
+    block = warp.repeat([2, 1], repeat_on_thread=True).repeat([1, 2], repeat_on_thread=True)
+
+    @T.prim_func
+    def k(A: T.Tensor((64, 64), "float16"), C: T.Tensor((64, 64), "float32")):
+        with T.Kernel(1, threads=128) as bx:
+            s = T.alloc_shared((64, 64), "float16")
+            c = T.alloc_fragment((64, 64), "float32")
+            T.annotate_layout({c: block})
+            T.copy(A, s)
+            T.clear(c)
+            T.gemm(s, s, c)
+            T.copy(c, C)
+    """
+    a, c = halves(64, 64), np.zeros((64, 64), np.float32)
+    kernel = ran(text, a, c)
+    np.testing.assert_array_equal(c, a.astype(np.float32) @ a.astype(np.float32))
+    (decision,) = [one for one in kernel.build().lowered.decisions if one.subject == "layout"]
+    assert decision.value == "c as annotated" and not decision.reason
+    assert "T.ptx.mma" in thread_text(kernel)
+
+
 def test_an_accumulator_keeps_the_layout_of_its_instruction():
     text = """
     @T.prim_func

@@ -11,6 +11,7 @@ from lowering import thread_programs as tp
 from lowering.thread_machine import run
 from tvm import tirx as tir
 
+import tilelang_nb
 from tilelang_nb.lowering.barriers import insert_barriers
 from tilelang_nb.lowering.shared_memory import plan_shared_memory, shared_memory_limit
 
@@ -181,3 +182,22 @@ def test_sharing_a_place_needs_a_barrier_and_gets_one():
     got = np.zeros(32, np.int32)
     assert run(insert_barriers(function, launch.context), out=got) == []
     np.testing.assert_array_equal(got, 2 * np.arange(32))
+
+
+def test_a_tile_of_the_compiler_is_not_named_in_a_message():
+    text = """
+@T.prim_func
+def k(A: T.Tensor((128, 192), "float32"), C: T.Tensor((128,), "float32")):
+    with T.Kernel(1, threads=100) as bx:
+        a = T.alloc_fragment((128, 192), "float32")
+        b = T.alloc_shared((192, 64), "float32")
+        c = T.alloc_fragment((128, 64), "float32")
+        T.copy(A, a)
+        T.clear(b)
+        T.clear(c)
+        T.gemm(a, b, c)
+        T.copy(c[:, 0], C)
+"""
+    cell = tilelang_nb.compile_cell(text, {}, target="sim", arch="sm_75")
+    (found,) = [one for one in cell.diagnostics if one.severity == "error"]
+    assert found.code == "TL209" and "a tile that the compiler adds 98,304 bytes, `b` 49,152 bytes" in found.help

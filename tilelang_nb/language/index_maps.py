@@ -93,3 +93,12 @@ def table(expr: Any, variables: Sequence[Any], shape: Sequence[int]) -> np.ndarr
     with np.errstate(divide="ignore"):
         found = evaluated(expr, dict(zip(variables, indices)))
     return np.array(np.broadcast_to(found, tuple(shape)), np.int64)
+
+
+def tables(function: Callable[..., Any], shape: Sequence[int], what: str) -> list[np.ndarray]:
+    """Each result of a function of indices, for every index of a shape.  TL004 as for `traced`."""
+    variables = index_variables(len(shape))
+    try:
+        return [table(expr, variables, shape) for expr in traced(function, variables, what)]
+    except ValueError as part:
+        bad_argument(f"{what} depends on {part}", "use the indices and constants alone")

@@ -86,7 +86,7 @@ def fragment_table(buffer: Buffer, layout: Fragment, threads: int) -> FragmentTa
     threads: of the launch.  TL004: a thread that there is not, two elements in one register, results that are no
     integers of the indices.
     """
-    shape, copies = layout.shape, layout.replicate
+    shape, copies = layout.shape, layout.copies
     if math.prod(shape) * copies > MOST_ELEMENTS:
         return None
     *variables, copy = index_variables(len(shape) + 1)

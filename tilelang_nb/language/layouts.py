@@ -10,9 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from .calling import bad_argument, checked_call
 from .dtypes import Dtype
-from .operands import described, integer, shape_mismatch, shown
+from .index_maps import tables
+from .operands import described, flag, integer, shape_mismatch, shown
 from .values import Buffer, Region, Value
 
 
@@ -50,7 +53,23 @@ class Layout:
         return self.forward(*indices)
 
     def get_input_shape(self) -> list[int]:
+        """The extents of the tile."""
         return list(self.shape)
+
+    def get_output_shape(self) -> list[int]:
+        """The extents of the box that all places lie in."""
+        return [int(values.max()) + 1 for values in self._tables()]
+
+    def is_equal(self, other: Any) -> bool:
+        """Does another layout put every element in the same place?"""
+        if not isinstance(other, Layout) or other.shape != self.shape:
+            return False
+        mine, theirs = self._tables(), other._tables()
+        return len(mine) == len(theirs) and all((a == b).all() for a, b in zip(mine, theirs))
+
+    def _tables(self) -> list[np.ndarray]:
+        """Each result of `forward` for every element."""
+        return tables(self.forward, self.shape, f"the layout of shape {shown(self.shape)}")
 
     def __repr__(self) -> str:
         return f"T.{type(self).__name__}({self.shape})"
@@ -88,7 +107,7 @@ class Fragment(Layout):
         forward_index_fn: Callable[..., Any] | None = None,
     ):
         self.shape = _shape(shape, "T.Fragment")
-        self.replicate = integer(replicate, "T.Fragment", "replicate", 1)
+        self.copies = integer(replicate, "T.Fragment", "replicate", 1)
         if (forward_fn is None) == (forward_thread_fn is None):
             bad_argument(
                 "`T.Fragment` needs `forward_fn` or `forward_thread_fn`",
@@ -104,7 +123,7 @@ class Fragment(Layout):
 
     def place(self, *indices: Any, copy: Any = 0) -> tuple[Any, tuple[Any, ...]]:
         """The thread that holds an element, and the index of its register (empty where none was given)."""
-        arguments = (*indices, copy) if self.replicate > 1 else indices
+        arguments = (*indices, copy) if self.copies > 1 else indices
         if self._pair is not None:
             pair = _result(_called(self._pair, arguments, "Fragment"))
             if len(pair) != 2:
@@ -117,6 +136,76 @@ class Fragment(Layout):
     def forward(self, *indices: Any) -> tuple[Any, ...]:
         thread, registers = self.place(*indices)
         return (thread, *registers)
+
+    def map_forward_thread(self, indices: Any) -> Any:
+        """The thread that holds an element, the first one of several."""
+        return self.place(*indices)[0]
+
+    def get_thread_size(self) -> int:
+        """How many threads hold the tile, counted from 0."""
+        first, last = (
+            tables(lambda *indices, copy=copy: self.place(*indices, copy=copy)[0], self.shape, "the layout")[0].max()
+            for copy in (0, self.copies - 1)
+        )
+        return int(max(first, last)) + 1
+
+    def repeat(self, repeats: Any, repeat_on_thread: bool = False, lower_dim_first: bool = True) -> Fragment:
+        """The layout of a tile that is `repeats` times as large in each dimension.
+
+        Each repetition is held by further threads (repeat_on_thread), or in further registers of the same.  They are
+        counted from the last dimension outwards (lower_dim_first), or from the first one inwards.
+        Errors: TL004 (numbers of repetitions).  Source: upstream `tilelang/layout/fragment.py`.
+        """
+        called = "Fragment.repeat"
+        times = _shape(repeats, called)
+        if len(times) != len(self.shape):
+            bad_argument(
+                f"`{called}` of {len(self.shape)} dimension(s) with {len(times)} repetition(s)", "give one for each"
+            )
+        shape, threads = self.shape, self.get_thread_size()
+        extents = self.get_output_shape()[1:]
+        order = reversed(range(len(shape))) if flag(lower_dim_first, called, "lower_dim_first") else range(len(shape))
+        dims = list(order)
+        on_thread = flag(repeat_on_thread, called, "repeat_on_thread")
+
+        def place(*indices: Any) -> tuple[Any, tuple[Any, ...]]:
+            *index, copy = indices
+            number, stride = 0, 1
+            for dim in dims:
+                number = number + index[dim] // shape[dim] * stride
+                stride *= times[dim]
+            thread, registers = self.place(*[i % extent for i, extent in zip(index, shape)], copy=copy)
+            if on_thread:
+                return thread + threads * number, registers
+            return thread, (registers[0] + extents[0] * number, *registers[1:]) if registers else ()
+
+        return self._like(tuple(extent * n for extent, n in zip(shape, times)), self.copies, place)
+
+    def replicate(self, replicate: int) -> Fragment:
+        """The layout in which further threads hold copies of the whole tile.
+
+        Errors: TL004 (no positive number).  Source: upstream `tilelang/layout/fragment.py`.
+        """
+        times, threads = integer(replicate, "Fragment.replicate", "replicate", 1), self.get_thread_size()
+
+        def place(*indices: Any) -> tuple[Any, tuple[Any, ...]]:
+            *index, copy = indices
+            thread, registers = self.place(*index, copy=copy % self.copies)
+            return thread + threads * (copy // self.copies), registers
+
+        return self._like(self.shape, self.copies * times, place)
+
+    def _like(self, shape: tuple[int, ...], copies: int, place: Callable[..., Any]) -> Fragment:
+        """A layout by a function of the indices and the number of the copy."""
+
+        def thread(*indices: Any) -> Any:
+            return place(*(indices if copies > 1 else (*indices, 0)))[0]
+
+        def index(*indices: Any) -> Any:
+            return place(*indices, 0)[1]
+
+        numbered = bool(self.place(*[0] * len(self.shape))[1])
+        return Fragment(shape, None, thread, copies, index if numbered else None)
 
 
 Fragment.__init__ = checked_call(Fragment.__init__, "Fragment")  # type: ignore[method-assign]

@@ -209,7 +209,12 @@ def _place(tiles: list[_Tile], lifetimes: _Lifetimes, share_small: bool) -> int:
 
 def _report(tiles: list[_Tile], size: int, limit: int, launch: LaunchContext) -> None:
     biggest = sorted(tiles, key=lambda tile: -tile.bytes)[:3]
-    names = ", ".join(f"`{tile.buffer.name}` {tile.bytes:,} bytes" for tile in biggest)
+
+    def called(tile: _Tile) -> str:
+        name = tile.buffer.name
+        return "a tile that the compiler adds" if launch.is_own(name) else f"`{name}`"
+
+    names = ", ".join(f"{called(tile)} {tile.bytes:,} bytes" for tile in biggest)
     message = say.SharedMemoryExceeded(needed=f"{size:,}", arch=launch.arch, available=f"{limit:,}", biggest=names)
     launch.report(message, biggest[0].span)
 
