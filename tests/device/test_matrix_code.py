@@ -70,7 +70,7 @@ def test_a_turn_of_a_matmul(arch: str, blocks: str, products: int, loads: int, c
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
 def test_a_turn_of_attention(arch: str, causal: bool) -> None:
     loop, _ = code_of(f"flash_attention(T, 4, 32, 4096, 128, {causal})", arch)
-    assert (loop["HMMA"], loop["LDSM"], loop["LDGSTS"]) == (256, 136, 16)
+    assert (loop["HMMA"], loop["LDSM"], loop["LDGSTS"]) == (256, 128, 16)
     assert loop["LDG"] == loop["STS"] == loop["STG"] == 0
 
 

@@ -157,7 +157,7 @@ def _turn(node: Any, launch: LaunchContext) -> _Turn | None:
         return None
     before, after = parts[committed[0] + 1 : products[0]], parts[products[0] + 1 :]
     body = statements(steps.body)
-    loaded = {one for part in body[:-1] for one in _stored(part)}
+    loaded = {one for part in body[:-1] for one in stored_arrays(part)}
     operands = tuple(one.buffer for one in before if isinstance(one, tir.AllocBuffer) and one.buffer in loaded)
     before = [one for one in before if not (isinstance(one, tir.AllocBuffer) and one.buffer in operands)]
     copies = tuple(parts[2 : committed[0] + 1])
@@ -172,7 +172,7 @@ def _plain(turn: _Turn) -> bool:
     others = [*turn.before, *turn.after]
     if any(has(one, (tir.Break, tir.Continue, tir.While, tir.IfThenElse)) or not _local(one) for one in others):
         return False
-    changed = {one for part in (*others, turn.product) for one in _stored(part)} - set(turn.operands)
+    changed = {one for part in (*others, turn.product) for one in stored_arrays(part)} - set(turn.operands)
     used = {var for part in turn.loads for var in variables(part)}
     return turn.node.loop_var not in used and changed.isdisjoint(used)
 
@@ -184,13 +184,13 @@ def _local(node: Any) -> bool:
 
 
 def _fits(turn: _Turn, launch: LaunchContext) -> bool:
-    operands = sum(_words(one) for one in turn.operands)
+    operands = sum(words(one) for one in turn.operands)
     held = {var for var in variables(turn.product) if isinstance(var.ty, tir.BufferType)} - set(turn.operands)
     most = min(MOST_REGISTERS, REGISTER_FILE // launch.threads)
-    return 2 * operands + sum(_words(one) for one in held) + OTHERS <= most
+    return 2 * operands + sum(words(one) for one in held) + OTHERS <= most
 
 
-def _words(buffer: Any) -> int:
+def words(buffer: Any) -> int:
     return size(buffer.shape[0]) * max(tvm.DataType(dtype_of(buffer)).bits, 32) // 32
 
 
@@ -198,7 +198,7 @@ def _commits(call: Any) -> bool:
     return isinstance(call, tvm.ir.Call) and call.op.name == "tirx.ptx.cp_async_commit_group"
 
 
-def _stored(node: Any) -> set[Any]:
+def stored_arrays(node: Any) -> set[Any]:
     """The register arrays that a statement changes: by stores, or by handing their elements to an instruction."""
     found: set[Any] = set()
 

@@ -29,6 +29,7 @@ from .launches import split_launches
 from .legalise import legalise
 from .lower_tile_operations import lower_tile_operations
 from .operands_ahead import load_operands_ahead
+from .operands_kept import keep_operands
 from .pipeline_steps import pipeline_steps
 from .plan_pipelines import MOST_STAGES, deepest_pipeline
 from .shared_memory import EXCEEDED, plan_shared_memory
@@ -49,6 +50,7 @@ STAGES = (
     Stage("lower-tile-operations", lower_tile_operations, why="threads, registers and vectors follow from the layouts"),
     Stage("guard-accesses", guard_accesses, why="only now every index is an expression over thread and block"),
     Stage("start-copies", start_copies, why="guards have said which bytes of a vector are read"),
+    Stage("keep-operands", keep_operands, why="loads of operands are statements of their own"),
     Stage(
         "load-operands-ahead", load_operands_ahead, why="the copies, which stay in their order, are instructions now"
     ),
