@@ -342,7 +342,7 @@ def test_a_fix_becomes_a_cell_below_that_runs(lab: Any, browser: Any) -> None:
     cells = opened.locator(".jp-Notebook .jp-CodeCell")
     wait_for(lambda: cells.count() == 4, "the cell below")
     new = cells.nth(2)
-    opened.wait_for_function("document.activeElement?.closest('.jp-CodeCell')", timeout=SECONDS * 1000)
+    opened.wait_for_function("document.activeElement?.closest('.cm-content')", timeout=SECONDS * 1000)
     assert new.evaluate("cell => cell.contains(document.activeElement)"), "the new cell has the focus"
     assert "T.copy(A[by, 0], row)" in new.locator(".jp-InputArea").inner_text()
     opened.keyboard.press("Control+Enter")

@@ -151,7 +151,7 @@ export class SourcePane implements Pane {
       gutter: [
         span(`sign ${severity ?? ""}`, this.sign(severity, pin)),
         span("number", line),
-        span("weight", weight > 0 && [h("i", { style: { "--share": `${(weight / this.heaviest) * 100}%` } }), span("", brief(weight))]),
+        h("span", { class: "weight", "aria-hidden": "true" }, weight > 0 && [h("i", { style: { "--share": `${(weight / this.heaviest) * 100}%` } }), span("", brief(weight))]),
       ],
     };
   }

@@ -55,7 +55,7 @@ export class StagePane implements CodePane {
     const isSameText = this.shown?.listing === listing;
     this.shown = stage;
     this.code.show(new ListingRows(this.shell, stage, null, () => this.code.refresh()), isSameText);
-    if (!isSameText && listing.language === "cuda" && listing.begins > PRELUDE) this.code.scrollTo((listing.begins - 2) * ROW);
+    if (!isSameText && listing.language === "cuda" && listing.begins > PRELUDE) this.code.scrollTo((listing.begins - 1) * ROW);
   }
 
   lineAt(row: number): number | null {
