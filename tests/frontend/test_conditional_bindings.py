@@ -60,6 +60,12 @@ for i in range(8):
         out[i] = 9
     elif i > 2 and (v := a[i] * 2) > 3:
         out[i] = v
+## any of an iterator that is not used again
+it = iter([n, m, 3])
+out[0] = any(v > 2 for v in it)
+out[1] = n in iter((1, 3))
+t = [n, m]
+out[2] = bool(any(t)) + bool(all(t))
 ## chains of comparisons
 x = 1
 y = 0 < n < (x := m)
@@ -122,6 +128,23 @@ out[0] = t  #: TL133
 x = f[0]
 y = n > 3 and (x := m)
 out[0] = x  #: TL132
+## what any has left of an iterator
+it = iter([n, m, 3, 4])
+x = any(v > 2 for v in it)
+out[0] = next(it)  #: TL133
+## what all has left of a generator
+g = (v for v in (n, m, 3))
+x = all(g)
+out[0] = sum(g)  #: TL133
+## what a look-up has left of it
+it = iter([1, 2, 3])
+x = n in it
+for v in it:  #: TL133
+    out[v] = 1
+## what is left of it below another
+it = iter([n, m, 3])
+x = any(map(abs, it))
+y = any(map(abs, it))  #: TL133
 ## carried over the iterations of a parallel loop
 x = 0
 for i in T.Parallel(8):

@@ -21,6 +21,7 @@ from ..language.values import Buffer, Region, Value, derived, is_device, truth, 
 from ..source import catalogue as say
 from ..source.diagnostic import Refusal
 from ..source.wording import with_article
+from .contents import check_used_up
 from .describing_text import device_values
 from .introspection import questions
 from .large_integers import check_size
@@ -131,12 +132,13 @@ def _consuming(function: Any, items_of: Callable[[Any], Any]) -> Callable[..., A
     return consume
 
 
-def _taking(function: Any) -> Callable[..., Any]:
+def _taking(walker: Any, function: Any) -> Callable[..., Any]:
     """A built-in whose result gives the items of its arguments later."""
 
     def take(*args: Any, **kwargs: Any) -> Any:
         for value in args:
             _check_iterable(value, function)
+            check_used_up(walker, value)
         return function(*args, **kwargs)
 
     return take
@@ -175,6 +177,7 @@ def table(intrinsics: Any) -> dict[int, Callable[..., Any]]:
     def next_(iterator: Any, *default: Any) -> Any:
         if is_device(iterator):
             raise Refusal(say.NotIterable(what=described(iterator), remedy="index a buffer"))
+        check_used_up(walker, iterator)
         return builtins.next(walker.replayed(iterator) if hasattr(iterator, "__next__") else iterator, *default)
 
     def power(*args: Any, **kwargs: Any) -> Any:
@@ -210,7 +213,7 @@ def table(intrinsics: Any) -> dict[int, Callable[..., Any]]:
         convert = getattr(np, name)
         meanings[convert] = _convert(convert, lambda _, dtype=name.removesuffix("_"): dtype)
     for function in (builtins.enumerate, builtins.zip, builtins.reversed, builtins.map, builtins.filter, builtins.iter):
-        meanings[function] = _taking(function)
+        meanings[function] = _taking(walker, function)
     for function in (builtins.list, builtins.tuple, builtins.set, builtins.frozenset, builtins.sorted, builtins.dict):
         meanings[function] = _consuming(function, items_of)
     return {id(function): meaning for function, meaning in meanings.items()}

@@ -11,7 +11,9 @@ seed themselves), and state that a library keeps.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import gc
+from collections.abc import Callable, Iterable, Iterator
+from types import GeneratorType
 from typing import Any
 
 from ..source import catalogue as say
@@ -50,7 +52,12 @@ def held(walker: Any) -> list[Any]:
 
 def check_used_up(walker: Any, iterator: Any) -> None:
     """An iterator may give items under device control flow only if this scope made it (TL133)."""
-    if not hasattr(type(iterator), "__next__") or not (walker.scope.device or walker.builder.guard):
+    if not hasattr(type(iterator), "__next__"):
+        return
+    if id(iterator) in walker.half_used:
+        what = f"what is left of {of_type(iterator)} depends on a condition of the device"
+        raise Refusal(say.CompileTimeObjectChanged(what=what, remedy="make a list of it first, and use the list twice"))
+    if not (walker.scope.device or walker.builder.guard):
         return
     frame = walker.frame
     own = [] if walker.builder.guard else [frame.names.get(name) for f, name in walker.scope.saved if f is frame]
@@ -62,6 +69,36 @@ def check_used_up(walker: Any, iterator: Any) -> None:
         remedy = "make a list of it before, or make it in this block"
         raise Refusal(say.CompileTimeObjectChanged(what=what, remedy=remedy))
     note_unseen(walker, [iterator])
+
+
+def noting(walker: Any, iterator: Any, items: Iterable[Any]) -> Iterator[Any]:
+    """The items of an iterator.  What is left of it after it gave some under a condition is known to no one."""
+    guard = walker.builder.guard
+    taken = iter(items)
+    while True:
+        if walker.builder.guard > guard:
+            _note_half_used(walker, iterator)
+        try:
+            item = next(taken)
+        except StopIteration:
+            return
+        yield item
+
+
+def _note_half_used(walker: Any, iterator: Any) -> None:
+    """An iterator, and those that it takes its items from, are used up to a point that depends on a condition."""
+    pending = [iterator]
+    while pending:
+        value = pending.pop()
+        if type(value) is tuple:  # `map` and `zip` hold their iterators so
+            pending.extend(value)
+        if not hasattr(type(value), "__next__") or id(value) in walker.half_used:
+            continue
+        walker.half_used[id(value)] = value
+        if isinstance(value, GeneratorType):
+            pending.extend(value.gi_frame.f_locals.values() if value.gi_frame is not None else ())
+        else:
+            pending.extend(gc.get_referents(value))
 
 
 # -- what a scope may change -------------------------------------------------------------------------------------------

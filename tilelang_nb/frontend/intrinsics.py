@@ -22,7 +22,7 @@ from ..source import catalogue as say
 from ..source.diagnostic import Refusal
 from .builtin_functions import table
 from .conditional_bindings import ConditionalBindings
-from .contents import check_change, check_used_up, device_scope, watched
+from .contents import check_change, check_used_up, device_scope, noting, watched
 from .describing_text import Blank, DescribingText, device_values, text_needed
 from .introspection import GETTERS, checked_getter, is_hidden, refuse_objects_of_compiler
 from .large_integers import grown
@@ -145,7 +145,8 @@ class Intrinsics:
         if not iterator and not hasattr(kind, "__iter__") and not hasattr(kind, "__getitem__"):
             return iterable
         check_used_up(self.walker, iterable)
-        return self._limited(self.walker.replayed(iterable))
+        items = self.walker.replayed(iterable)
+        return self._limited(noting(self.walker, iterable, items) if iterator else items)
 
     def _limited(self, items: Iterable[Any]) -> Any:
         limit = self.walker.limits.items
@@ -342,8 +343,9 @@ class Intrinsics:
         walker = self.walker
         check_used_up(walker, iterable)
         statement = walker.statement
+        taken = walker.replayed(iterable)
         return walker.record.comprehension(
-            walker.replayed(iterable),
+            noting(walker, iterable, taken) if hasattr(type(iterable), "__next__") else taken,
             Clause(line, target, first),
             warn=lambda message: walker.report(Refusal(message), statement),
         )

@@ -81,6 +81,7 @@ class Walker(Bindings):
         self.binders: dict[ast.AST, ast.AST] = {}  # node that binds a name -> its statement
         self.first_binders: dict[ast.AST, ast.AST] = {}  # statement -> node that TL133 was said at
         self.doubtful = {}
+        self.half_used: dict[int, Any] = {}  # iterators, by id, that gave some of their items under a condition
         self.lost_attributes: list[tuple[Any, str]] = []  # that a refused statement would have stored or deleted
         self.said_only: frozenset[str] = frozenset()  # where not empty, the codes that may be said
         self.host_conditions: list[Any] = []
