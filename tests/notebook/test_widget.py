@@ -277,8 +277,11 @@ def test_inspect_shows_a_kernel_again(kernel: Any) -> None:
     assert [WIDGET in bundle for bundle in by_name.displays] == [False, True]
     assert [one["name"] for one in shown(by_name)["kernels"]] == ["double"]
     reply = kernel.run("double.inspect()")
-    assert WIDGET in reply.result and "<details" in reply.result["text/html"]
-    assert "run the cell" in reply.result["text/plain"]
+    static, widget = reply.displays
+    assert WIDGET in widget and "text/html" not in widget and "run the cell" in widget["text/plain"]
+    assert "<details" in static["text/html"] and "double" in static["text/plain"]
+    assert [one["name"] for one in shown(reply)["kernels"]] == ["double"]
+    assert kernel.run("type(Out[max(Out)]).__name__").value == "'StandingAlone'", "it is the cell's value"
 
 
 def test_freezing_leaves_static_text_and_no_widget(kernel: Any) -> None:

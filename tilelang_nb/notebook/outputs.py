@@ -13,19 +13,13 @@ from typing import TYPE_CHECKING, Any
 from IPython.display import display, update_display
 
 from ..source.providers import provided
-from .shown import Shown, mark_of
+from .shown import NO_ERROR, Shown, mark_of
 
 if TYPE_CHECKING:
     from ..report.cell_run import CellRun
 
 # Runs of one cell whose widgets live on: a view of an earlier run may stand elsewhere on the page.
 RUNS_OF_A_CELL = 2
-# Below a static copy JupyterLab says "model not found" for a widget whose state was not saved.  A widget that came up
-# holds elements, that error is a text.  Where a notebook is not trusted neither the error nor this is there.
-NO_ERROR = (
-    "<style>.jp-OutputArea-child:has(.tilelang-nb-static) + .jp-OutputArea-child > .jupyter-widgets:not(:has(*))"
-    " { display: none }</style>"
-)
 # Cells whose outputs are known to `freeze`, and whose last run is kept to compare the next one with.
 CELLS = 200
 

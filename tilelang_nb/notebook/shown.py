@@ -14,6 +14,13 @@ from ..source.providers import provided
 from ..source.render import render
 from ..source.text import Text
 
+# Below a static copy JupyterLab says "model not found" for a widget whose state was not saved.  A widget that came up
+# holds elements, that error is a text.  Where a notebook is not trusted neither the error nor this is there.
+NO_ERROR = (
+    "<style>.jp-OutputArea-child:has(.tilelang-nb-static) + .jp-OutputArea-child > .jupyter-widgets:not(:has(*))"
+    " { display: none }</style>"
+)
+
 
 class Shown:
     """A display object.  text: for terminals and files; html: for notebooks, "" where there is none."""

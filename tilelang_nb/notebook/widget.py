@@ -8,17 +8,19 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import anywidget
 import traitlets
+from IPython.display import display
 from ipywidgets import Layout
 
 from ..report.cell_run import CellRun
 from ..report.json import to_data
 from ..source.providers import provided, register
 from .bundle import NOT_BUILT, loader, viewer
-from .shown import mark_of, new_ident
+from .shown import NO_ERROR, Shown, mark_of, new_ident
 
 # A cell waits for it: this level takes a third of the time of the best for a few more bytes.
 COMPRESSION = 6
@@ -80,6 +82,22 @@ class KernelView(anywidget.AnyWidget):
         return made
 
 
+class StandingAlone(KernelView):
+    """The view that `k.inspect()` gives.
+
+    It is displayed as two outputs, as that of a cell is: of one with a widget and HTML a front end takes the widget,
+    and shows an error where its state was not saved.
+    """
+
+    text = ""
+
+    def _ipython_display_(self) -> None:
+        display(Shown(self.text, html=NO_ERROR + self.static))
+        made = self._repr_mimebundle_()
+        bundle = made[0] if isinstance(made, tuple) else made
+        display({kind: data for kind, data in bundle.items() if kind != "text/html"}, raw=True)
+
+
 def packed(data: dict[str, Any]) -> bytes:
     """A report for the trait `trace`: zlib, which browsers undo with `DecompressionStream("deflate")`."""
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
@@ -108,8 +126,11 @@ def _layout() -> Layout:
 def inspector(subject: Any) -> KernelView:
     """`k.inspect()`: the view of a kernel, with its static form for pages that show no widgets."""
     run = CellRun(new_ident())
-    static = provided("html")(subject, compact=True, mark=mark_of(run.ident))
-    return KernelView(to_data(subject, run), static, lambda kernel, stage: with_stage(subject, run, kernel, stage))
+    static = provided("html")(subject, compact=True, mark=f"tilelang-nb-static {mark_of(run.ident)}")
+    more = partial(with_stage, subject, run)
+    view = StandingAlone(to_data(subject, run), static, more)
+    view.text = provided("text")(subject)
+    return view
 
 
 def with_stage(subject: Any, run: CellRun, kernel: str, stage: str, show: tuple[str, ...] = ()) -> dict[str, Any]:

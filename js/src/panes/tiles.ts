@@ -140,7 +140,7 @@ export class TilesPane implements Pane {
     const isDark = this.element.closest(".dark") !== null;
     const [count, hue] = tile.digits && !this.byRegister ? [32, 205 + 67 * Math.floor(value / 32)] : tile.digits ? [Math.max(2, tile.registers ?? 2), 160] : [8, 30 + 83 * Math.floor(value / 8)];
     const share = (value % count) / Math.max(1, count - 1);
-    return `hsl(${hue % 360} ${isDark ? 42 : 55}% ${isDark ? 26 + 30 * share : 90 - 34 * share}%)`;
+    return `hsl(${hue % 360} ${isDark ? 42 : 55}% ${isDark ? 18 + 20 * share : 90 - 34 * share}%)`;
   }
 
   /** Draws the picture as wide as there is room. */
