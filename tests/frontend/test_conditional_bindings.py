@@ -80,6 +80,9 @@ z = all((w := v) > 2 for v in [n, m, n + m, 9])
 out[1] = w
 out[2] = x
 out[3] = z
+x = any((y := v) > 3 for v in (n, m, 3))
+out[4] = y
+out[5] = x
 ## a name bound in the condition of a conditional expression
 out[0] = v if n > 1 and (v := a[n % 8]) > 0 else m
 out[1] = m if not (n > 1 and (v := a[n % 8]) > 0) else v

@@ -215,10 +215,11 @@ class Intrinsics:
                 self.conditional.join(before, {}, bound)
             elif isinstance(condition, Value):
                 result = condition
-            elif condition:
+            else:
                 if isinstance(result, Value):
                     self.conditional.join(result, {}, bound)
-                return True
+                if condition:
+                    return True
 
     def not_(self, value: Any) -> Any:
         condition = truth(value)
