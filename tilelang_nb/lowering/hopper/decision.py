@@ -21,9 +21,11 @@ from ..context import FRAGMENT, LaunchContext
 from ..gemm import wgmma
 from ..launches import THREAD_EXTENT
 from ..legalise import whole
+from ..loop_effects import Effects
 from ..plan_pipelines import Pipeline, with_versions
 from ..rewrite import Load, constant, dtype_of, has, map_children, scope, statements, variables, walk
 from ..shared_memory import shared_memory_limit
+from ..views import views
 from .epilogue import Epilogue, find_epilogue, parts_of
 from .overlap import Overlap, find_overlap
 from .persistent import Persistent, persistent
@@ -108,6 +110,7 @@ class _Decision:
                 tiles[producer.target] = self._tile(producer.call)
             self._left_behind(plan)
         self._find_resident(tiles)
+        self._sources_stay()
         for plan in self.plans:
             self._uses(plan, tiles)
         self._stay_unused_elsewhere()
@@ -206,6 +209,14 @@ class _Decision:
                 raise _No(f"`{target.buffer.name}` is copied twice")
             tiles[target.buffer] = self._tile(call)
             self.resident[target.buffer] = call
+
+    def _sources_stay(self) -> None:
+        """Nothing that the computing threads write is copied: the copying ones do not wait for it."""
+        ahead = [producer.call for plan in self.plans for group in plan.groups for producer in group]
+        written = Effects(self.function.body, views(self.function.body)).writes
+        for call in [*ahead, *self.resident.values()]:
+            if call["source"].buffer in written:
+                raise _No(f"`{call['source'].buffer.name}` is written, while copies of it run ahead")
 
     def _stay_unused_elsewhere(self) -> None:
         """Resident tiles are operands of the products that were looked at, and nothing else."""

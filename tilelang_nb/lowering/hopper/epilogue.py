@@ -68,6 +68,8 @@ def find_epilogue(
         return None
     if any(dtype_of(begin) != "int32" for begin in target.begin) or not _alone(body, source.buffer):
         return None
+    if sum(target.buffer in _mentioned(part) for part in parts_of(body)) != 1:
+        return None  # bulk copies are not in the order of other accesses to the array
     grid = engine.grid
     if rows % (ROWS * grid.down) or columns % (BOX * grid.across):
         return None
@@ -81,14 +83,19 @@ def _alone(body: Any, accumulator: Any) -> bool:
     found: list[bool] = []
 
     def visit(node: Any) -> None:
-        used: set[Any] = set()
-        tvm_ffi.structural_walk(node, (tvm.ir.Var, used.add))
+        used = _mentioned(node)
         if accumulator in used:
             found.append(all(one == accumulator or not _is_fragment(one) for one in used))
 
     for node in parts_of(body):
         visit(node)
     return all(found)
+
+
+def _mentioned(node: Any) -> set[Any]:
+    found: set[Any] = set()
+    tvm_ffi.structural_walk(node, (tvm.ir.Var, found.add))
+    return found
 
 
 def parts_of(node: Any) -> list[Any]:

@@ -47,6 +47,7 @@ from ..rewrite import (
     statements,
     substitute,
     variables,
+    walk,
 )
 from ..shared_memory import MBARRIER, TILES
 from ..views import views
@@ -85,6 +86,7 @@ class _Roles:
     staging: Any = None
     loaded: list[tuple[TileCall, Any]] = field(default_factory=list)  # copies that are made once, with their barriers
     renamed: dict[Any, Any] = field(default_factory=dict)  # variables of the text -> those of the copying role
+    unlike: set[Any] = field(default_factory=set)  # variables that not all roles can have the same
 
     def made(self) -> Any:
         function, launch, found = self.function, self.launch, self.found
@@ -94,6 +96,8 @@ class _Roles:
             for plan in found.plans
             for tile in plan.tiles
         }
+        self.unlike = set(launch.axes)
+        walk(function.body, (tir.Bind, self._note), order="pre")
         sources = views(function.body)
         for number, plan in enumerate(found.plans):
             effects = [Effects(one, sources) for one in plan.body]
@@ -203,9 +207,14 @@ class _Roles:
         return tir.AttrStmt(tir.const(0, "int32"), ONE_BLOCK, tir.const(1, "int32"), sequence(parts, span), span)
 
     def _is_common(self, value: Any) -> bool:
-        if has(value, Load) or set(self.launch.axes) & variables(value):
+        """Is it the same for all roles, without reading memory?"""
+        if has(value, Load) or self.unlike & variables(value):
             return False
         return not any(name.startswith("tl.") for name in _extern_names(value))
+
+    def _note(self, node: Any) -> None:
+        if not self._is_common(node.value):
+            self.unlike.add(node.var)
 
     def _registers(self, computing: bool, span: Any) -> Any:
         """The copying group gives registers to the computing ones, where there are several."""
