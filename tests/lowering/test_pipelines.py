@@ -352,7 +352,7 @@ def test_copies_that_convert_or_have_a_safe_value(stages, dtype, rest):
     np.testing.assert_array_equal(got["C"], a[:, ::-1].sum(0) + (10 if rest else 0))
 
 
-def test_groups_are_waited_for_where_their_tiles_are_first_used():
+def test_the_copies_of_a_turn_are_waited_for_together():
     text = """
     @T.prim_func
     def k(A: T.Tensor((8, 64), "float32"), B: T.Tensor((8, 64), "float32"), C: T.Tensor((8, 64), "float32")):
@@ -371,7 +371,7 @@ def test_groups_are_waited_for_where_their_tiles_are_first_used():
     kernel, got = ran(text, {"A": a, "B": b, "C": np.zeros_like(a)})
     np.testing.assert_array_equal(got["C"], (a * b)[:, ::-1])
     waits = [line.strip() for line in thread_text(kernel).splitlines() if "wait_group" in line]
-    assert waits == ["T.ptx.cp.async_.wait_group(3)", "T.ptx.cp.async_.wait_group(4)"]
+    assert waits == ["T.ptx.cp.async_.wait_group(1)"]
 
 
 def test_a_schedule_by_hand_says_how_many_turns_are_under_way():

@@ -31,6 +31,7 @@ from .meanings import spell_out
 from .nvrtc import Compiled, NvrtcError, compile_cuda, key_of
 from .reports import PARAMETER, Report, ReportWriter
 from .resources import KernelResources, read_log, resources_of
+from .short_powers import short_powers
 from .tail import run_tail
 
 FAST_MATH = ("tl.enable_fast_math", "enable_fast_math", "tirx.enable_fast_math")
@@ -235,7 +236,7 @@ def _generate(lowered: Lowered, arch: str, options: dict[str, Any], span: Span |
     writers: list[ReportWriter] = []
     for launch, swizzle in zip(lowered.launches, lowered.swizzles or [None] * len(lowered.launches)):
         writer = ReportWriter()
-        function = spell_out(launch, writer, arch)
+        function = short_powers(spell_out(launch, writer, arch))
         if swizzle is not None and not writer.sites:  # reports name blocks as they are started
             function = in_panels(function, *swizzle)
         elif not writer.sites:

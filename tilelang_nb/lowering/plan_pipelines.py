@@ -2,8 +2,8 @@
 
 Before: a launch as the front end emits it.  After: in a loop with `num_stages=S`, S above 1, the copies from global to
 shared memory that may run ahead do: their tiles have S versions, the first S - 1 are copied before the loop, and every
-turn starts the copy for the turn S - 1 later.  Copies are in groups (one for each statement that first uses some of
-them), and a turn waits for a group where its tiles are first used.
+turn starts the copies for the turn S - 1 later.  The copies of a turn are one group, and the turn waits for it where
+the first of its tiles is used.
 
 Which copies may run ahead is decided in `pipelines.py`; `_Ring` turns a plan into a ring of cp.async groups.
 """
@@ -36,7 +36,7 @@ def plan_pipelines(function: Any, launch: LaunchContext) -> Any:
     A plan of one stage is a loop that stays as it is.
     """
     staying: list[CopyInTurn] = []
-    every = find_pipelines(function, staying)
+    every = [_in_one_group(plan) for plan in find_pipelines(function, staying)]
     launch.facts["text"] = function
     launch.facts[IN_TURN] = tuple(staying)
     if capability(launch.arch) < FIRST:
@@ -60,6 +60,12 @@ def plan_pipelines(function: Any, launch: LaunchContext) -> Any:
         pipelines = [plan for plan in (_at_most(plan, deepest - 1) for plan in pipelines) if plan.stages > 1]
     launch.facts["pipelines"] = tuple(_at_most(plan, 1) for plan in every)
     return function
+
+
+def _in_one_group(plan: Pipeline) -> Pipeline:
+    """All copies of a turn together: they start at one place, a turn or more ahead, and one wait needs one barrier."""
+    together = tuple(producer for group in plan.groups for producer in group)
+    return replace(plan, groups=(together,)) if len(plan.groups) > 1 else plan
 
 
 def _at_most(plan: Pipeline, stages: int) -> Pipeline:
