@@ -165,9 +165,21 @@ def return_statement(walker: Any, node: ast.Return) -> None:
             raise returns_from_macro(node)
     elif inside or walker.loops:
         raise returns_early(node)
+    elif is_followed(walker.definition.node, node):
+        raise returns_early(node, "leave out the `return`, or what follows it")
     elif has_value(node) and not walker.may_return:
         raise returns_value(node)
     raise ReturnValue(walker.evaluate(node.value) if node.value else None)
+
+
+def is_followed(function: ast.FunctionDef, node: ast.stmt) -> bool:
+    """Whether a statement of a function is followed by others, in its block or after the `with` that it ends."""
+    for parent in ast.walk(function):
+        for field in ("body", "orelse"):
+            block = getattr(parent, field, None)
+            if isinstance(block, list) and any(statement is node for statement in block):
+                return block[-1] is not node or (isinstance(parent, ast.With) and is_followed(function, parent))
+    return False
 
 
 def expression(walker: Any, node: ast.Expr) -> None:

@@ -163,10 +163,9 @@ def returns_from_macro(node: ast.Return) -> Refusal:
     return Refusal(say.ReturnNotAllowed(problem=problem, remedy=remedy), node)
 
 
-def returns_early(node: ast.Return) -> Refusal:
-    """TL121 for `return` of a kernel in a loop or branch."""
-    problem, remedy = "`return` before the end", "put the rest under `if`/`else`"
-    return Refusal(say.ReturnNotAllowed(problem=problem, remedy=remedy), node)
+def returns_early(node: ast.Return, remedy: str = "put the rest under `if`/`else`") -> Refusal:
+    """TL121 for `return` of a kernel in a loop or branch, or with statements behind it."""
+    return Refusal(say.ReturnNotAllowed(problem="`return` before the end", remedy=remedy), node)
 
 
 def has_value(node: ast.Return) -> bool:
