@@ -95,6 +95,15 @@ x = 0
 y = n > 2 and (x := n)
 x = x + 1
 out[0] = x
+## literals beyond 32 bits, and a bool with a number
+x = 2 ** 40 if n > 2 else 5
+out[0] = x % 1000
+z = n > 3
+y = m > 2 and (z := 2)
+out[1] = z
+w = 1
+y = m > 2 and (w := 2 ** 40)
+out[2] = w % 1000
 ## two loops
 x = 0
 for i in range(3):
@@ -148,6 +157,12 @@ for v in it:  #: TL133
 it = iter([n, m, 3])
 x = any(map(abs, it))
 y = any(map(abs, it))  #: TL133
+## another type, read behind more conditions
+y = n > 3
+for i in range(3):
+    if a[i] > 0 and (y := m) > 2 and (y := y + 1) > 3:
+        out[i] = 1
+    out[i] = y  #: TL132
 ## carried over the iterations of a parallel loop
 x = 0
 for i in T.Parallel(8):

@@ -20,7 +20,7 @@ from ..source import catalogue as say
 from ..source.diagnostic import Message, Poisoned, Refusal
 from .bindings import described_object, dtype_of_kind, is_number
 from .merge import same
-from .names import POISON, Gone, Plain
+from .names import POISON, UNBOUND, Gone, Plain
 
 
 @dataclass(eq=False)
@@ -87,6 +87,10 @@ class ConditionalBindings:
         if any(binding is POISON for binding in bindings):
             self._set(name, POISON, node)
             return
+        refused = next((b for b in bindings if isinstance(b, Gone) and b.message.code not in UNBOUND), None)
+        if refused is not None:
+            self._set(name, refused, node)
+            return
         if same(*bindings):
             self._set(name, bindings[0], node)
             return
@@ -109,7 +113,8 @@ class ConditionalBindings:
             self._set(name, Gone(wrong or _maybe_unbound(name)), node)
             return
         kind = kind_of(given[0]) if len(given) == 1 else join_rebound(kind_of(given[0]), kind_of(given[1]))
-        dtype = dtype_of_kind(kind, given[0])  # type: ignore[arg-type]
+        literals = [value for value in given if not isinstance(value, Value)]
+        dtype = dtype_of_kind(kind, max(literals, key=abs, default=0))  # type: ignore[arg-type]
         x, y = (as_type(0 if value is None else value, dtype) for value in values)
         sources = [condition, *(value for value in values if isinstance(value, Value))]
         chosen = derived(tir.if_then_else(condition.use(), x, y), dtype, *sources)

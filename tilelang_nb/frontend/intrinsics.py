@@ -15,11 +15,12 @@ from tvm import tirx as tir
 
 from ..language.loops import DeviceLoop
 from ..language.operands import described
-from ..language.promotion import as_type, join_operands, join_rebound, kind_of, strong
+from ..language.promotion import as_type, join_operands, join_rebound, kind_of
 from ..language.values import COMPARE, Buffer, Region, Value, derived, is_device, number, truth
 from ..language.values import written as written_of
 from ..source import catalogue as say
 from ..source.diagnostic import Refusal
+from .bindings import dtype_of_kind
 from .builtin_functions import table
 from .conditional_bindings import ConditionalBindings
 from .contents import check_change, check_used_up, device_scope, noting, watched
@@ -253,7 +254,7 @@ class Intrinsics:
             x, y, dtype = join_operands(then, other)
         else:
             kind = join_rebound(kind_of(then), kind_of(other))
-            dtype = strong(kind[1], max(then, other, key=abs))  # type: ignore[index]
+            dtype = dtype_of_kind(kind, max(then, other, key=abs))  # type: ignore[arg-type]
             x, y = as_type(then, dtype), as_type(other, dtype)
         # Compilers may evaluate both sides of And, Or and Select: a side that loads needs the lazy form.
         guarded = other if word == "or" else then

@@ -17,7 +17,7 @@ from ..source import catalogue as say
 from ..source.diagnostic import Message, Poisoned, Refusal
 from .accumulation import carried
 from .bindings import dtype_of_kind, is_number
-from .names import POISON, Conflict, Gone, Hidden, Mutable, Plain
+from .names import POISON, UNBOUND, Conflict, Gone, Hidden, Mutable, Plain
 from .scopes import Scope
 from .unreached_operands import operands
 
@@ -48,7 +48,8 @@ def merge_branches(walker: Any, branches: list[Scope], node: Any, what: str = "t
         elif any(value is POISON for value in values):
             merge(walker, key, POISON)
         elif any(value is None or isinstance(value, Gone) for value in values):
-            merge(walker, key, Gone(say.MaybeUnbound(name=name, what=what)))
+            refused = (v for v in values if isinstance(v, Gone) and v.message.code not in UNBOUND)
+            merge(walker, key, next(refused, Gone(say.MaybeUnbound(name=name, what=what))))
         else:
             meeting = frame.site(name, node)
             rebinding = next((branch.rebound[key] for branch in branches if key in branch.rebound), node)
@@ -154,8 +155,11 @@ def merge_loop(walker: Any, scope: Scope, targets: set[str], bound: Mapping[Any,
 
 def _unbound_next(scope: Scope, key: Any) -> bool:
     """Whether a name may be without a value when the next turn begins."""
-    ended = not scope.terminated and key in scope.final
-    return key in scope.unbound_next or ended and (scope.final[key] is None or isinstance(scope.final[key], Gone))
+    if key in scope.unbound_next:
+        return True
+    final = scope.final.get(key)
+    gone = final is None or (isinstance(final, Gone) and final.message.code in UNBOUND)
+    return gone and not scope.terminated and key in scope.final
 
 
 def _unbound_again(name: str) -> Message:

@@ -96,6 +96,7 @@ class Poison:
 
 
 POISON = Poison()
+UNBOUND = frozenset(("TL130", "TL131"))  # codes of names that are gone without a value
 Binding = Plain | Mutable | Hidden | Conflict | Gone | Poison
 
 
