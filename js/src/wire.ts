@@ -116,6 +116,8 @@ export interface WireLayout {
   dtype: string;
   shape: readonly number[];
   line?: number | null;
+  /** The compiler added it. */
+  own?: boolean | null;
   note?: string | null;
   threads?: number | null;
   registers?: number | null;

@@ -174,6 +174,24 @@ describe("run", () => {
   });
 });
 
+describe("diff", () => {
+  test("two languages are compared only when that is asked for", () => {
+    const root = show(wire("stencil"));
+    click(root, '[data-tnb="chip"][data-name="cuda"]');
+    click(root, '[data-tnb="tab"][data-name="diff"]');
+    expect(root.querySelectorAll('[data-tnb="diff"] [data-change="add"]').length).toBe(0);
+    click(root, '[data-k="diff-anyway"]');
+    expect(root.querySelectorAll('[data-tnb="diff"] [data-change="del"]').length).toBeGreaterThan(0);
+    expect(root.dataset.stage).toBe("cuda");
+    const other = show(wire("stencil"));
+    click(other, '[data-tnb="chip"][data-name="cuda"]');
+    click(other, '[data-tnb="tab"][data-name="diff"]');
+    click(other, '[data-k="diff-lowered"]');
+    expect([other.dataset.stage, other.querySelector<HTMLSelectElement>('[data-tnb="diff-base"]')!.value]).toEqual(["thread", "tile"]);
+    expect(other.querySelectorAll('[data-tnb="diff"] :is([data-change="add"], [data-change="del"])').length).toBeGreaterThan(0);
+  });
+});
+
 describe("timeline", () => {
   test("lowering stages stand as one chip where there is no room for all, a failed one by itself", () => {
     const sizes = { scrollWidth: 900, clientWidth: 500 };

@@ -186,7 +186,10 @@ def test_device_code_is_compiled_when_its_chip_is_opened(page: Any) -> None:
     said = part(found, "status")
     wait_for(lambda: found.get_attribute("data-stage") == "ptx" or "no CUDA compiler" in said.inner_text(), "PTX")
     if found.get_attribute("data-stage") == "ptx":
-        assert ".target sm_" in part(found, "code").inner_text()
+        assert "%tid.x" in part(found, "code").inner_text(), "what comes from the cell is in sight"
+        part(found, "code").locator(".scroller").focus()
+        page.keyboard.press("Home")
+        wait_for(lambda: ".target sm_" in part(found, "code").inner_text(), "the beginning")
         tab(found, "run")
         assert "ptxas" in part(found, "fact", '[data-name="registers"]').inner_text()
 

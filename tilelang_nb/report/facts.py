@@ -140,7 +140,10 @@ def facts(kernel: Any) -> tuple[Fact, ...]:
         found.append(Fact("shared memory", f"{end:,} bytes a block", parts, used=end, limit=limit))
     for space in program.workspaces:
         found.append(Fact(f"workspace {space.name}", f"{space.dtype} ({_extents(space.shape)})"))
-    found += [Fact(one.subject, one.value, one.reason, line=one.line) for one in getattr(program, "decisions", ())]
+    added = {tile.name for tile in getattr(program, "maps", ()) if tile.own}
+    for one in getattr(program, "decisions", ()):
+        whose = "; a tile that the compiler added" if one.value in added else ""
+        found.append(Fact(one.subject, one.value, f"{one.reason}{whose}", line=one.line))
     found.append(Fact("compiled in", f"{sum(stage.milliseconds for stage in kernel.stages):.1f} ms"))
     return (*found, *_resources(kernel), *_edges(kernel), *_executed(kernel))
 

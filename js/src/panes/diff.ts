@@ -2,7 +2,7 @@
 
 import { CodeView, type Look, type Rows } from "../code_view";
 import { ADDED, CHANGED, diffRows, FOLDED, REMOVED, SAME, type DiffRows } from "../diff_rows";
-import { bold, button, div, fill, h, keycap, span } from "../dom";
+import { bold, button, div, fill, h, keycap, span, type Kid } from "../dom";
 import { Listing } from "../listing";
 import type { Tick } from "../minimap";
 import type { Mark } from "../paint";
@@ -67,8 +67,8 @@ export class DiffPane implements CodePane {
     const a = base ? base.listing : this.pastListing();
     const b = base === null && stage.name === "source" && trace.previous?.cell ? this.cellListing() : stage.listing;
     this.head();
-    const say = (text: string): void => {
-      fill(this.note, text);
+    const say = (words: Kid): void => {
+      fill(this.note, words);
       this.note.hidden = false;
       this.holder.hidden = true;
       this.shown = null;
@@ -76,6 +76,17 @@ export class DiffPane implements CodePane {
     if (!b) return say(`${stage.name} was not reached.`);
     if (!a) return say(base ? `${base.name} was not reached.` : "The last run did not reach this stage.");
     if (a === b && base) return say(base === stage ? "Choose another stage to compare with: Shift+click a chip, or A above." : `${stage.name} has the same text as ${base.name}.`);
+    if (base && state.base === null && base.language !== stage.language && base.language !== "python") {
+      const thread = state.kernel.stages.find((one) => one.name === "thread" && one.listing);
+      return say([
+        h("p", null, `${stage.name} is the first text in its language: line by line it has nothing in common with ${base.name}. Pick a stage of the row above, or`),
+        div(
+          "actions",
+          thread && button("diff-lowered", "compare thread with tile", () => this.shell.set({ stage: thread, base: "tile" }), { class: "button main" }),
+          button("diff-anyway", "compare them all the same", () => this.shell.set({ base: base.name }), { class: "button" }),
+        ),
+      ]);
+    }
     if (this.shown && this.shown.a === a && this.shown.b === b && this.shown.mode === mode) {
       this.refresh();
       return;

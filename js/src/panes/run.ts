@@ -138,7 +138,7 @@ export class RunPane implements Pane {
           "tbody",
           null,
           buffers.map((buffer) =>
-            h("tr", null, h("td", null, buffer.name), h("td", null, span("value", grouped(buffer.bytes)), " bytes ", span("dim", `from ${grouped(buffer.offset)}${shapeOf(buffer) ? ` · ${shapeOf(buffer)}` : ""}`), this.lineLink(buffer.line, " · "))),
+            h("tr", null, h("td", null, buffer.name), h("td", null, span("value", grouped(buffer.bytes)), " bytes ", span("dim", `from ${grouped(buffer.offset)}${shapeOf(buffer) ? ` · ${shapeOf(buffer)}` : ""}`), buffer.line ? this.lineLink(buffer.line, " · ") : span("dim", " · added by the compiler"))),
           ),
         ),
       ),

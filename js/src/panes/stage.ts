@@ -8,7 +8,7 @@ import { grouped } from "../text";
 import { lineText, type Stage } from "../trace";
 import { ListingRows } from "./listing_rows";
 
-const PRELUDE = 6; // lines of CUDA C before the kernel that are scrolled over
+const PRELUDE = 6; // lines of device code before the kernel that are scrolled over
 
 /** What the keys and pins need of the pane that shows code. */
 export interface CodePane extends Pane {
@@ -55,7 +55,7 @@ export class StagePane implements CodePane {
     const isSameText = this.shown?.listing === listing;
     this.shown = stage;
     this.code.show(new ListingRows(this.shell, stage, null, () => this.code.refresh()), isSameText);
-    if (!isSameText && listing.language === "cuda" && listing.begins > PRELUDE) this.code.scrollTo((listing.begins - 1) * ROW);
+    if (!isSameText && listing.language !== "tir" && listing.begins > PRELUDE) this.code.scrollTo((listing.begins - 1) * ROW);
   }
 
   lineAt(row: number): number | null {

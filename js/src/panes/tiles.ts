@@ -114,7 +114,7 @@ export class TilesPane implements Pane {
     );
     this.board.setAttribute("aria-label", `elements of ${tile.name}; the arrows walk over them`);
     return [
-      h("p", null, bold(tile.name), `, ${tile.dtype} ${tile.shape.join(" × ")}, `, this.about(tile), tile.line ? ": " : "", this.line(tile.line, tile.name)),
+      h("p", null, bold(tile.name), `, ${tile.dtype} ${tile.shape.join(" × ")}, `, this.about(tile), tile.own && "; added by the compiler", tile.line ? ": " : "", this.line(tile.line, tile.name)),
       tile.note && h("p", { class: "dim" }, tile.note),
       div("choice", span("dim", "colour"), tile.digits ? span("segments", modes) : "bank", span("grow"), this.readout),
       this.board,
