@@ -473,3 +473,25 @@ def test_what_needs_threads_is_refused_outside_a_launch(body: str) -> None:
 def test_values_of_a_launch_are_gone_after_it_and_python_objects_are_not() -> None:
     body = "with T.Kernel(1, threads=1):\n    y = n + 1\n    z = 5\nwith T.Kernel(1, threads=1):\n    out[0] = z\n    out[1] = y"
     assert run_cell(host(body)).errors == [("TL130", 9)]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "x = 1e300\nif n > 2:\n    x = 2e300\nd[0] = x",
+        "d[0] = 1e300 if n > 2 else 2.0",
+        "x = 1e-300 if n > 2 else 2.0\nd[0] = x",
+        "x = 1e200\nfor i in range(2):\n    x = x * 1e50\nd[0] = x",
+        "x = 1.0\ny = n > 2 and (x := 1e300)\nd[0] = x",
+        "d[0] = n * 1e300",
+        "x = T.if_then_else(n > 2, 1e-300, 2.0)\nd[0] = x",
+    ],
+)
+@pytest.mark.parametrize("n", [1, 5])
+def test_a_literal_beyond_float32_keeps_its_range_under_a_condition(body: str, n: int) -> None:
+    cell = run_cell(kernel(body, parameters='d: T.Tensor((4,), "float64"), n: T.int32'))
+    d, expected = np.zeros(4), [0.0] * 4
+    cell.run(d, n)
+    python = body.replace("T.if_then_else(n > 2, 1e-300, 2.0)", "1e-300 if n > 2 else 2.0")
+    exec(python, {"d": expected, "n": n})
+    np.testing.assert_allclose(d, expected, rtol=1e-6, atol=0)

@@ -116,14 +116,26 @@ def strong(kind: str, value: Any = 0) -> str:
     """The type that a weak literal takes when it meets nothing."""
     if kind == "int" and not -(2**31) <= value < 2**31:
         return "int64"
+    if kind == "float" and not _fits_float32(value):
+        return "float64"
     return {"bool": "bool", "int": "int32", "float": "float32"}[kind]
+
+
+def _fits_float32(value: float) -> bool:
+    """Whether float32 has room for a number: it becomes neither infinite nor 0."""
+    try:
+        with np.errstate(over="ignore", under="ignore"):
+            rounded = np.float32(value)
+    except OverflowError:  # an integer beyond any float, which is refused where it is converted
+        return True
+    return bool(np.isfinite(rounded) == math.isfinite(value) and (rounded != 0) == (value != 0))
 
 
 def literal_type(value: bool | int | float, other: str) -> str:
     """The type of the Python number `value` next to a strong type."""
     kind = weak(value)
     if kind == "float":
-        return other if is_float(other) else "float32"
+        return other if is_float(other) else strong("float", value)
     if kind == "bool":
         return other
     if other == "bool":
@@ -231,11 +243,12 @@ def join_rebound(a: Kind, b: Kind) -> Kind | None:
 
 
 def kind_of(value: Any) -> Kind:
-    """The kind of a device value or Python number; an integer literal too wide for int32 is int64."""
+    """The kind of a device value or Python number; a literal beyond int32 or float32 is int64 or float64."""
     if hasattr(value, "use"):
         return str(value.dtype)
     kind = weak(value)
-    return "int64" if kind == "int" and strong("int", value) == "int64" else ("weak", kind)
+    taken = strong(kind, value)
+    return taken if taken in ("int64", "float64") else ("weak", kind)
 
 
 def kind_text(kind: Kind) -> str:

@@ -12,7 +12,7 @@ from tvm import tirx as tir
 
 from .calling import bad_argument, checked_call
 from .operands import scalar
-from .promotion import as_type, join_operands, strong, weak
+from .promotion import as_type, join_operands, promote, strong, weak
 from .values import Value, derived, truth
 
 
@@ -21,7 +21,7 @@ def joined(left: Any, right: Any) -> tuple[Any, Any, str]:
     if isinstance(left, Value) or isinstance(right, Value):
         return join_operands(left, right)
     kind = builtins.max(weak(left), weak(right), key=("bool", "int", "float").index)
-    dtype = strong(kind, builtins.max(left, right, key=abs))
+    dtype = promote(strong(kind, left), strong(kind, right))
     return as_type(left, dtype), as_type(right, dtype), dtype
 
 
