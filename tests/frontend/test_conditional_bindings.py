@@ -195,3 +195,16 @@ def test_nothing_is_read_outside_of_its_condition() -> None:
     function = run_cell(kernel(body)).kernels["k"].function
     bound = [line for line in str(function.script()).split("\n") if "a[i]" in line]
     assert bound and all("if_then_else(i < 8" in line for line in bound), bound
+
+
+@pytest.mark.parametrize(("n", "m", "wanted"), [(1, 2, 7), (3, 5, 10), (5, 1, 7)])
+def test_a_branch_around_launches_sees_what_its_condition_bound(n: int, m: int, wanted: int) -> None:
+    launch = "with T.Kernel(1, threads=1):"
+    body = f"    if n > 2 and (v := m * 2) > 3:\n        {launch}\n            out[0] = v\n"
+    body += f"    else:\n        {launch}\n            out[0] = 7\n"
+    cell = run_cell(
+        f'import tilelang.language as T\n@T.prim_func\ndef k(out: T.Tensor((8,), "int32"), n: T.int32, m: T.int32):\n{body}'
+    )
+    out = np.zeros(8, np.int32)
+    cell.run(out, n, m)
+    assert out[0] == wanted

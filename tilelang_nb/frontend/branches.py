@@ -86,6 +86,7 @@ def host_if(walker: Any, node: ast.If, condition: Value) -> None:
     scopes = []
     for holds, body in ((test.use(), node.body), (tir.Not(test.use()), node.orelse)):
         scopes.append(walker.open("host-if", node))
+        enter_branch(walker, bound_where(node.test, body is node.body))
         walker.host_conditions.append(holds)
         walker.suite(body)
         walker.host_conditions.pop()
