@@ -39,7 +39,7 @@ def main() -> int:
             executable_path=os.environ.get("CHROMIUM") or shutil.which("chromium"), args=["--no-sandbox"]
         )
         for theme in ("light", "dark"):
-            size = {"width": WIDTH + 32, "height": 700}
+            size = {"width": WIDTH + 32, "height": 464}  # the view fills the window
             page = browser.new_page(viewport=size, color_scheme=theme, device_scale_factor=SCALE)
             page.goto(f"file://{path}")
             root = page.locator('[data-tnb="root"][data-ready="true"]')

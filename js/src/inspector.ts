@@ -34,6 +34,14 @@ export interface Options {
 
 const PATIENCE = 60_000; // ms until a request counts as unheard
 const SUFFIX: Record<string, string> = { python: "py", tir: "tir", cuda: "cu", ptx: "ptx", sass: "sass" };
+const ABOUT: Record<View, string> = {
+  stage: "the program at the stage that is chosen above",
+  diff: "what a stage, or this run of the cell, changed",
+  unroll: "loops, comprehensions and macros that ran while the kernel was built",
+  problems: "mistakes in the text, and what was found in the launch",
+  run: "the launch, and what the kernel uses",
+  tiles: "where the elements of each tile are; pipelined loops over time",
+};
 const TITLES: Record<View, string> = { stage: "Stage", diff: "Diff", unroll: "Unroll", problems: "Problems", run: "Run", tiles: "Tiles" };
 
 /** Scroll positions of the panes, and the stage that the code was of. */
@@ -327,6 +335,7 @@ export class Inspector implements Shell {
       this.views().map((view) =>
         button(`tab-${view}`, [TITLES[view], view === "problems" && problems.length > 0 && span(`number ${hasErrors ? "error" : "warning"}`, problems.length)], () => this.set({ view }), {
           role: "tab",
+          title: `${ABOUT[view]} (${VIEWS.indexOf(view) + 1})`,
           id: `${this.id}-${view}`,
           "aria-controls": `${this.id}-panel`,
           "data-tnb": "tab",

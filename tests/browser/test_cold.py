@@ -159,6 +159,7 @@ def test_a_page_of_its_own_has_the_whole_view_and_loads_nothing(name: str, offli
     offline.goto(f"file://{path}")
     offline.wait_for_selector(READY)
     assert not offline.locator("#tilelang-nb-static").is_visible()
+    assert offline.locator(".panes").evaluate("panes => panes.clientHeight") > 700, "it fills the window"
     assert {url.split(":")[0] for url in offline.asked} <= {"file", "blob"}
     assert offline.faults == []
     assert offline.evaluate("globalThis.tilelang_nb_attacked") is None

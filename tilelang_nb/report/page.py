@@ -23,6 +23,7 @@ PAGE = """<!doctype html>
 :root {{ color-scheme: light dark; }}
 body {{ background: #fff; color: #1b1f24; font: 14px/1.5 system-ui, sans-serif; }}
 body {{ margin: 24px auto; max-width: 1400px; padding: 0 16px; }}
+#tilelang-nb-view {{ --height: max(312px, calc(100vh - 152px)); }}
 summary:focus-visible {{ outline: 2px solid currentColor; outline-offset: 2px; }}
 @media (prefers-color-scheme: dark) {{ body {{ background: #14171a; color: #e6e8ea; }} }}
 </style>
