@@ -156,13 +156,15 @@ def _collect_loads(node: Any, found: list[Any]) -> None:
 
 
 MANAGEABLE = 400
+_SUBTRACTING = frozenset((tir.Sub, tir.LT, tir.LE, tir.GT, tir.GE, tir.EQ, tir.NE))
 
 
 def manageable(expr: Any) -> bool:
     """Whether an expression is small enough to stand in place of a variable, and to be simplified.
 
     Expressions share their parts, so that as a tree one may be without bounds (`x = x + x`, sixty times); and the time
-    that TVM's analyzer takes over choices (`Select`, also inside `abs`) doubles with each.
+    that TVM's analyzer takes over choices (`Select`, also inside `abs`) doubles with each.  Differences and comparisons
+    of unsigned numbers are left alone: they wrap, and of `x > x` the analyzer makes 0 less a constant, where it fails.
     """
     return _within(expr, MANAGEABLE) >= 0
 
@@ -174,6 +176,8 @@ def _within(expr: Any, left: int) -> int:
     if left < 0 or kind in _LEAVES:
         return left
     if kind in _BINARY:
+        if kind in _SUBTRACTING and dtype_of(expr.a).startswith("uint"):
+            return -1
         return _within(expr.b, _within(expr.a, left))
     if kind is tir.Select:
         parts: Any = (expr.condition, expr.true_value, expr.false_value)
