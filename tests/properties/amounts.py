@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 NIGHTLY = os.environ.get("TILELANG_NB_TESTS") == "nightly"
 TIMEOUT = 7200 if NIGHTLY else 300
+PARTS = range(4 if NIGHTLY else 1)  # of the longest tests, so that several processes share them
 
 
 # Sources of random numbers in which rare choices stay rare; hypothesis' own are full of 0.0 and of first items.

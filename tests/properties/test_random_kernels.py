@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from frontend.random_kernels import HEAD, RandomKernel, run_by_python
 from hypothesis import given
-from properties.amounts import NIGHTLY, SOURCES, TIMEOUT, amount
+from properties.amounts import NIGHTLY, PARTS, SOURCES, TIMEOUT, amount
 from properties.reasons import reason_is_found
 
 import tilelang_nb
@@ -69,12 +69,13 @@ def compare(source: str, divisions: Counter[bool] | None = None) -> str:
     return "same"
 
 
+@pytest.mark.parametrize("part", PARTS)
 @pytest.mark.timeout(TIMEOUT)
-def test_random_kernels_compute_what_python_computes(record_property: Callable[[str, Any], None]) -> None:
+def test_random_kernels_compute_what_python_computes(record_property: Callable[[str, Any], None], part: int) -> None:
     outcomes: Counter[str] = Counter()
     divisions: Counter[bool] = Counter()
 
-    @amount(300, 5000)
+    @amount(300, 5000 // len(PARTS))
     @given(SOURCES)
     def check(source: random.Random) -> None:
         unbound = 0.06 if source.randrange(8) == 5 else 0.0

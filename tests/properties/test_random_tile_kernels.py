@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from properties import tile_model
-from properties.amounts import NIGHTLY, SOURCES, TIMEOUT, amount
+from properties.amounts import NIGHTLY, PARTS, SOURCES, TIMEOUT, amount
 from properties.tile_kernels import TileKernel
 
 import tilelang_nb
@@ -61,11 +61,14 @@ def compare(kernel: TileKernel) -> str:
     return outcome
 
 
+@pytest.mark.parametrize("part", PARTS)
 @pytest.mark.timeout(TIMEOUT)
-def test_random_tile_kernels_compute_what_numpy_computes(record_property: Callable[[str, Any], None]) -> None:
+def test_random_tile_kernels_compute_what_numpy_computes(
+    record_property: Callable[[str, Any], None], part: int
+) -> None:
     outcomes: Counter[str] = Counter()
 
-    @amount(16, 1500)
+    @amount(16, 1000 // len(PARTS))
     @given(SOURCES)
     def check(source: random.Random) -> None:
         outcomes[compare(TileKernel(source))] += 1
