@@ -120,6 +120,38 @@ def _copies_in_both_branches(a, i, c, n):
         c[k] += turned(a[k if k % 2 == 0 else 15 - k])
 
 
+def _rows_of_a_mask(a, i, c, n):
+    for k in range(n):
+        if i[k] % 2 == 1:
+            c[k] += turned(a[i[k]]) + a[15 - k]
+        c[k] += 1
+
+
+def _two_conditions(a, i, c, n):
+    for k in range(n):
+        c[k] += turned(a[k])
+        if k % 2 == 0:
+            c[k] += turned(a[15 - k])
+        else:
+            c[k] += 2
+
+
+def _condition_of_the_loop(a, i, c, n):
+    total = 0
+    for k in range(n):
+        if total % 3 == 0:
+            c[k] += turned(a[k])
+        total += i[k]
+
+
+def _tile_kept_from_an_earlier_turn(a, i, c, n):
+    last = np.zeros(WIDTH, np.float32)
+    for k in range(n):
+        if k % 3 == 0:
+            last = a[k]
+        c[k] += turned(last)
+
+
 def _copy_by_elements(a, i, c, n):
     for k in range(n):
         c[k] += turned(a[k])
@@ -372,6 +404,55 @@ CASES = {
             for x in T.Parallel(64):
                 C[i, x] += s[63 - x]
         """, _copies_in_both_branches, False,
+    ),
+    "copies under a condition from a table": Case(
+        """
+        for i in T.Pipelined(n, num_stages=STAGES):
+            if I[i] % 2 == 1:
+                T.copy(A[I[i], :], s)
+                row = 15 - i
+                T.copy(A[row, :], t)
+                for x in T.Parallel(64):
+                    C[i, x] += s[63 - x] + t[x]
+            for x in T.Parallel(64):
+                C[i, x] += 1.0
+        """, _rows_of_a_mask, True,
+    ),
+    "one copy under a condition, one under none": Case(
+        """
+        for i in T.Pipelined(n, num_stages=STAGES):
+            T.copy(A[i, :], s)
+            for x in T.Parallel(64):
+                C[i, x] += s[63 - x]
+            if i % 2 == 0:
+                T.copy(A[15 - i, :], t)
+                for x in T.Parallel(64):
+                    C[i, x] += t[63 - x]
+            else:
+                for x in T.Parallel(64):
+                    C[i, x] += 2.0
+        """, _two_conditions, True,
+    ),
+    "a condition that the loop changes": Case(
+        """
+        total = 0
+        for i in T.Pipelined(n, num_stages=STAGES):
+            if total % 3 == 0:
+                T.copy(A[i, :], s)
+                for x in T.Parallel(64):
+                    C[i, x] += s[63 - x]
+            total = total + I[i]
+        """, _condition_of_the_loop, False,
+    ),
+    "a tile that is kept from an earlier turn": Case(
+        """
+        T.clear(s)
+        for i in T.Pipelined(n, num_stages=STAGES):
+            if i % 3 == 0:
+                T.copy(A[i, :], s)
+            for x in T.Parallel(64):
+                C[i, x] += s[63 - x]
+        """, _tile_kept_from_an_earlier_turn, False,
     ),
     "a copy by elements": Case(
         """

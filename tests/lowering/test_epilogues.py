@@ -138,3 +138,14 @@ def test_blocks_in_panels_compute_the_same(options):
     (swizzle,) = kernel.build().lowered.swizzles
     assert (swizzle is None) == ("False" in options)
     assert "T.ptx.mma" in thread_text(kernel)
+
+
+def test_the_report_names_no_tile_that_the_text_has_not():
+    """A narrow result leaves through a tile that the compiler adds."""
+    text = MATMUL.format(before="pass", after="T.copy(c, C[by * 64, bx * 64])").replace(
+        "        C_s = T.alloc_shared((64, 64), dtype)\n", ""
+    )
+    kernel = compiled(text, "sm_80", m=128, n=128, dtype="float16")
+    own = {one.name for one in kernel.layouts.maps if one.own}
+    assert own and not any(name in kernel.to_text().split("source ")[0] for name in own)
+    assert all(name not in one.value for name in own for one in kernel.build().lowered.decisions)

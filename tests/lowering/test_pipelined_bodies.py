@@ -42,7 +42,9 @@ REASONS = {
     "nested pipelines over one tile": "the loop also writes `s` elsewhere",
     "a compile-time loop in a pipeline": "it fills a part of `u`",
     "a compile-time loop over one tile": "the loop also writes `s` elsewhere",
-    "copies in both branches": "it stands in an `if`",
+    "copies in both branches": "it stands in an `else`",
+    "a condition that the loop changes": "the condition that it stands under depends on",
+    "a tile that is kept from an earlier turn": "`s` is also used outside of that",
     "a tile that is changed in place": "the loop also writes `s` elsewhere",
     "a source that the turn before writes": "the loop writes `C`",
     "a part of the tile": "it fills a part of `s`",
@@ -75,8 +77,8 @@ def test_what_a_ring_of_three_stages_holds_in_every_turn():
         None,
         "cp.async",
     )
-    assert [[copy.tile for copy in group.copies] for group in loop.groups] == [["s"], ["t"]]
-    assert [(group.waits_at, group.pending) for group in loop.groups] == [(12, 3), (14, 4)]
+    assert [[copy.tile for copy in group.copies] for group in loop.groups] == [["s", "t"]]
+    assert [(group.waits_at, group.pending) for group in loop.groups] == [(12, 1)]
     assert loop.started(None) == (0, 1) and loop.started(4) == (6,)
     assert [loop.held(turn) for turn in range(3)] == [(0, 1, 2), (3, 1, 2), (3, 4, 2)]
 

@@ -42,6 +42,17 @@ def hazard(draw: random.Random) -> list[str]:
     return draw.choice(found)
 
 
+def conditional(draw: random.Random) -> list[str]:
+    """A copy and its use under one condition, in this order more often than not."""
+    tile, condition = draw.choice(TILES), draw.choice(["i % 2 == 0", "I[i] % 2 == 1", "v % 2 == 0", "n > 3"])
+    parts = [copy_of(draw, tile), use_of(draw, tile)]
+    if draw.random() < 0.2:
+        parts.reverse()
+    if draw.random() < 0.3:
+        parts.insert(draw.randint(0, len(parts)), hazard(draw))
+    return [f"if {condition}:", *("    " + line for part in parts for line in part)]
+
+
 def text(seed: int) -> str:
     draw = random.Random(seed)
     loops = []
@@ -52,6 +63,8 @@ def text(seed: int) -> str:
             parts.insert(draw.randint(parts.index(parts[tiles.index(tile)]) + 1, len(parts)), use_of(draw, tile))
         for _ in range(draw.choice([0, 0, 1, 1, 2])):
             parts.insert(draw.randint(0, len(parts)), hazard(draw))
+        if draw.random() < 0.4:
+            parts.insert(draw.randint(0, len(parts)), conditional(draw))
         start = draw.choice(["0, ", "1, ", ""])
         head = f"for i in T.Pipelined({start}n, num_stages=stages):"
         loops.append([head, "    r = i", *("    " + line for part in parts for line in part)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,10 +27,11 @@ class Decision:
 
 def decisions(launch: Any) -> tuple[Decision, ...]:
     """All of a launch, in the order of the text; equal ones once."""
-    return tuple(dict.fromkeys(_decisions(launch.facts)))
+    return tuple(dict.fromkeys(_decisions(launch.facts, launch.is_own)))
 
 
-def _decisions(facts: dict[str, Any]) -> Iterator[Decision]:
+def _decisions(facts: dict[str, Any], is_own: Callable[[str], bool]) -> Iterator[Decision]:
+    """is_own: whether a name is one of the compiler's, which no report shows."""
     for span, engine, warps in facts.get("products", ()):
         value = "CUDA cores" if engine.instruction is None else f"{engine.name}, {warps}"
         yield Decision("product", value, engine.reason, _line(span))
@@ -52,8 +53,9 @@ def _decisions(facts: dict[str, Any]) -> Iterator[Decision]:
         taken = "as annotated" if not annotation.refused else "not as annotated"
         yield Decision("layout", f"{buffer.name} {taken}", annotation.refused, _line(annotation.span))
     for buffer, swizzle in facts.get("swizzles", {}).items():
-        detail = f"16-byte chunk c of row r at c xor (r / {swizzle.every} mod {swizzle.span})"
-        yield Decision("swizzle", buffer.name, detail)
+        row = f"r / {swizzle.every}" if swizzle.every > 1 else "r"
+        if not is_own(buffer.name):
+            yield Decision("swizzle", buffer.name, f"16-byte chunk c of row r at c xor ({row} mod {swizzle.span})")
 
 
 def _line(span: Any) -> int | None:

@@ -4,7 +4,8 @@ A copy may run ahead if no order of the text is lost:
 - it writes a whole tile that this loop alone uses (or several such loops), nothing reads the tile earlier in a turn,
   nothing else writes it, and no view shows it;
 - nothing in the loop writes its source, or what its place in the source depends on;
-- it stands directly in the loop: not under a condition, not in an inner loop, not after `break` or `continue`.
+- it stands directly in the loop, or directly in an `if` of it that is the only one to use the tile, after the copy, and
+  whose condition is known as early as its place: not in an inner loop, not after `break` or `continue`.
 All other statements stay where they are and in their order, so that atomics, updates in place and copies that do
 depend on the turn before keep their meaning.
 """
@@ -36,13 +37,16 @@ class Producer:
     """A copy that runs ahead.
 
     position: of its statement in the loop.  first_use: position of the first statement that reads its tile, or that may
-    leave the turn.  call: with the bindings of the turn expanded.  target: its tile.
+    leave the turn.  call: with the bindings of the turn expanded.  target: its tile.  condition: under which the turn
+    makes it, and inner: its position in that `if`; None for a copy that every turn makes.
     """
 
     position: int
     first_use: int
     call: TileCall
     target: Any
+    condition: Any = None
+    inner: int | None = None
 
 
 @dataclass(frozen=True)
@@ -138,15 +142,15 @@ def _plan(node: Any, sources: dict[Any, Any], staying: list[CopyInTurn]) -> Pipe
     turn = _Turn([Effects(one, sources) for one in body], body, sources)
     producers = []
     for position, one in enumerate(body):
-        for call, inside in _tile_copies(one, ""):
+        for call, inside, inner in _tile_copies(one):
             try:
                 if by_hand:
                     raise _Stays("the loop starts its copies by hand")
-                if inside:
+                if inside and inner is None:
                     raise _Stays(f"it stands in {inside}")
                 if position > end:
                     raise _Stays("a turn may end before it")
-                producer = turn.producer(position, call)
+                producer = turn.producer(position, call) if inner is None else turn.conditional(position, inner, call)
                 producers.append(replace(producer, first_use=min(producer.first_use, end)))
             except _Stays as reason:
                 staying.append(CopyInTurn(node, call, str(reason)))
@@ -161,23 +165,36 @@ def _operation(node: Any) -> str | None:
     return operation_name(node.value) if isinstance(node, tir.Evaluate) else None
 
 
-def _tile_copies(node: Any, inside: str) -> Iterator[tuple[TileCall, str]]:
-    """The copies from global to shared memory in a statement, and what they stand in."""
+def _tile_copies(node: Any) -> Iterator[tuple[TileCall, str, int | None]]:
+    """The copies from global to shared memory in a statement of a loop: with what they stand in, and their position
+    where that is the statement itself, an `if`.
+    """
+    if isinstance(node, tir.IfThenElse):
+        for number, one in enumerate(statements(node.then_case)):
+            for call, inside in _nested_copies(one, ""):
+                yield call, inside or "an `if`", None if inside else number
+        if node.else_case is not None:
+            yield from ((call, inside, None) for call, inside in _nested_copies(node.else_case, "an `else`"))
+    else:
+        yield from ((call, inside, None) for call, inside in _nested_copies(node, ""))
+
+
+def _nested_copies(node: Any, inside: str) -> Iterator[tuple[TileCall, str]]:
     if _operation(node) == "copy":
         call = read(node.value, node.span)
         if scope(call["source"].buffer) == "global" and scope(call["target"].buffer) == SHARED:
             yield call, inside
     elif isinstance(node, tir.SeqStmt):
         for one in node.seq:
-            yield from _tile_copies(one, inside)
+            yield from _nested_copies(one, inside)
     elif isinstance(node, tir.IfThenElse):
         for one in (node.then_case, node.else_case):
             if one is not None:
-                yield from _tile_copies(one, inside or "an `if`")
+                yield from _nested_copies(one, inside or "an `if`")
     elif isinstance(node, tir.For | tir.While) and not (isinstance(node, tir.For) and wanted_stages(node) > 1):
-        yield from _tile_copies(node.body, inside or "a loop of its own")
+        yield from _nested_copies(node.body, inside or "a loop of its own")
     elif isinstance(node, tir.AttrStmt):
-        yield from _tile_copies(node.body, inside or "`T.ws`")
+        yield from _nested_copies(node.body, inside or "`T.ws`")
 
 
 def leaves(node: Any, kinds: Any = (tir.Break, tir.Continue)) -> bool:
@@ -200,7 +217,7 @@ class _Turn:
     """What one turn of a loop does."""
 
     def __init__(self, effects: list[Effects], body: tuple[Any, ...], sources: dict[Any, Any]):
-        self.effects, self.sources = effects, sources
+        self.effects, self.body, self.sources = effects, body, sources
         self.written: Counter[Any] = Counter()
         for effect in effects:
             self.written.update(effect.writes)
@@ -208,6 +225,45 @@ class _Turn:
 
     def producer(self, position: int, call: TileCall) -> Producer:
         """A copy that stands directly in the loop; _Stays where it cannot run ahead."""
+        tile, name = self._checked(call)
+        uses = [at for at, effect in enumerate(self.effects) if tile in effect.reads]
+        if uses and uses[0] < position:
+            raise _Stays(f"a turn reads `{name}` before it copies")
+        if not uses or any(tile in effect.other for effect in self.effects):
+            raise _Stays(f"`{name}` is used in a way that needs it in one place")
+        return Producer(position, uses[0], self._moved(call), tile)
+
+    def conditional(self, position: int, inner: int, call: TileCall) -> Producer:
+        """A copy that stands directly in an `if`; _Stays where it cannot run ahead."""
+        tile, name = self._checked(call)
+        node = self.body[position]
+        parts = statements(node.then_case)
+        within = [Effects(one, self.sources) for one in parts]
+        around = [effect for at, effect in enumerate(self.effects) if at != position]
+        around.append(Effects(tir.Evaluate(node.condition), self.sources))
+        if node.else_case is not None:
+            around.append(Effects(node.else_case, self.sources))
+        if any(tile in effect.reads or tile in effect.writes or tile in effect.other for effect in around):
+            raise _Stays(f"it stands in an `if`, and `{name}` is also used outside of that")
+        if sum(tile in effect.writes for effect in within) != 1:
+            raise _Stays(f"the loop also writes `{name}` elsewhere")
+        uses = [at for at, effect in enumerate(within) if tile in effect.reads]
+        if uses and uses[0] < inner:
+            raise _Stays(f"a turn reads `{name}` before it copies")
+        if not uses or any(tile in effect.other for effect in within):
+            raise _Stays(f"`{name}` is used in a way that needs it in one place")
+        bound = self.bound
+        try:
+            self.bound = bound | {one.var: one.value for one in parts if isinstance(one, tir.Bind)}
+            moved = self._moved(call)
+        finally:
+            self.bound = bound
+        condition = self._expanded(node.condition)
+        self._check_known(condition, "the condition that it stands under")
+        return Producer(position, position, moved, tile, condition, inner)
+
+    def _checked(self, call: TileCall) -> tuple[Any, str]:
+        """The tile and its name; _Stays where no order of the statements would let the copy run ahead."""
         source, target = call["source"], call["target"]
         tile, name = target.buffer, target.buffer.name
         if dtype_of(source.buffer) != dtype_of(tile):
@@ -220,17 +276,16 @@ class _Turn:
             raise _Stays(f"the loop also writes `{name}` elsewhere")
         if self.written[root(source.buffer, self.sources)]:
             raise _Stays(f"the loop writes `{source.buffer.name}`")
-        uses = [at for at, effect in enumerate(self.effects) if tile in effect.reads]
-        if uses and uses[0] < position:
-            raise _Stays(f"a turn reads `{name}` before it copies")
-        if not uses or any(tile in effect.other for effect in self.effects):
-            raise _Stays(f"`{name}` is used in a way that needs it in one place")
+        return tile, name
+
+    def _moved(self, call: TileCall) -> TileCall:
+        """The call with a source that says by itself what it is in any turn."""
+        source = call["source"]
         begin = tuple(self._expanded(index) for index in source.begin)
         extent = tuple(self._expanded(index) for index in source.extent)
         for index in (*begin, *extent):
-            self._check_known(index)
-        moved = RegionOperand(source.buffer, begin, extent)
-        return Producer(position, uses[0], replace(call, operands={**call.operands, "source": moved}), tile)
+            self._check_known(index, "its place")
+        return replace(call, operands={**call.operands, "source": RegionOperand(source.buffer, begin, extent)})
 
     def _expanded(self, index: Any) -> Any:
         """An index with the bindings of the turn put in, as far as they do not call anything."""
@@ -242,13 +297,13 @@ class _Turn:
             index = substitute(index, used)
         return index
 
-    def _check_known(self, index: Any) -> None:
-        """_Stays unless an index is known before the turns in between have run."""
-        for var in variables(index):
+    def _check_known(self, expr: Any, what: str) -> None:
+        """_Stays unless an expression is known before the turns in between have run."""
+        for var in variables(expr):
             if var in self.bound or var in self.written or root(var, self.sources) in self.written:
-                raise _Stays(f"its place depends on `{var.name}`, which the loop changes")
-        if has(index, tvm.ir.Call):
-            raise _Stays("its place calls a function")
+                raise _Stays(f"{what} depends on `{var.name}`, which the loop changes")
+        if has(expr, tvm.ir.Call):
+            raise _Stays(f"{what} calls a function")
 
 
 def _whole(target: RegionOperand) -> bool:

@@ -11,6 +11,7 @@ Which copies may run ahead is decided in `pipelines.py`; `_Ring` turns a plan in
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any
 
 import tvm
@@ -22,7 +23,7 @@ from tilelang_nb.language.tile_program import operation, operation_name, region
 from .architecture import capability
 from .context import SHARED, LaunchContext
 from .pipelines import STAGES, CopyInTurn, Pipeline, Producer, find_pipelines
-from .rewrite import Load, branch, constant, dtype_of, loop, map_children, sequence, substitute
+from .rewrite import Load, branch, constant, dtype_of, loop, map_children, sequence, statements, substitute
 from .shared_memory import needed_shared_memory, shared_memory_limit
 
 MOST_STAGES = "tl.most_stages"  # the option that lowering gives itself when tiles of its own did not fit
@@ -114,14 +115,17 @@ class _Ring:
         start = [self._start(constant_like(turn, node), turn) for turn in range(ahead)]
         slot = tir.Var("stage", dtype_of(node.loop_var))
         turn = node.loop_var if constant(node.min) == 0 else node.loop_var - node.min
-        copied = {producer.position for group in plan.groups for producer in group}
+        every = [producer for group in plan.groups for producer in group]
+        copied = {producer.position for producer in every if producer.inner is None}
         body: list[Any] = [tir.Bind(slot, tir.floormod(turn, plan.stages), node.span)]
         for position, one in enumerate(plan.body):
             for number, group in enumerate(plan.groups):
                 if group[0].first_use == position:
                     body += self._wait(number)
             if position not in copied:
-                body.append(in_version(self.rewriter.statement(one), self.tiles, slot))
+                moved = {producer.inner for producer in every if producer.position == position}
+                left = _without(one, moved) if moved else one
+                body.append(in_version(self.rewriter.statement(left), self.tiles, slot))
         annotations = {key: value for key, value in node.annotations.items() if key != STAGES}
         turns = loop(node, body=sequence(body, node.span), annotations=annotations)
         # Copies for turns that a `break` leaves out would land in what comes after.
@@ -142,15 +146,28 @@ class _Ring:
         certain = ahead is not None and extent is not None and ahead < extent
         parts: list[Any] = []
         for group in plan.groups:
-            copies = sequence([self._copy(producer, turn) for producer in group], node.span)
+            copies = sequence([self._copies(list(some), turn) for _, some in groupby(group, _condition)], node.span)
             if not certain:
                 copies = branch(turn < node.extent, copies, None, node.span)
             parts += [copies, tir.Evaluate(operation("commit_group"), group[0].call.span)]
         return sequence(parts, node.span)
 
+    def _copies(self, producers: list[Producer], turn: Any) -> Any:
+        """The copies of a turn that stand under one condition, or under none."""
+        copies = sequence([self._copy(producer, turn) for producer in producers], self.plan.loop.span)
+        condition = producers[0].condition
+        if condition is None:
+            return copies
+        place = {self.plan.loop.loop_var: self._value(turn)}
+        return branch(substitute(condition, place), copies, None, producers[0].call.span)
+
+    def _value(self, turn: Any) -> Any:
+        """The loop variable in a turn counted from 0."""
+        node = self.plan.loop
+        return turn if constant(node.min) == 0 else node.min + turn
+
     def _copy(self, producer: Producer, turn: Any) -> Any:
-        node, call = self.plan.loop, producer.call
-        value = turn if constant(node.min) == 0 else node.min + turn
+        node, call, value = self.plan.loop, producer.call, self._value(turn)
         source = call["source"]
         begin = [substitute(index, {node.loop_var: value}) for index in source.begin]
         extent = [substitute(index, {node.loop_var: value}) for index in source.extent]
@@ -179,6 +196,17 @@ class _Ring:
         turn = node.loop_var if constant(node.min) == 0 else node.loop_var - node.min
         waiting = tir.Evaluate(operation("wait_group", (plan.stages - 1) * groups - 1), span)
         return [waiting, self._start(turn + (plan.stages - 1), None)]
+
+
+def _condition(producer: Producer) -> int | None:
+    """Equal for copies of one `if`."""
+    return None if producer.condition is None else producer.position
+
+
+def _without(node: Any, moved: set[int | None]) -> Any:
+    """An `if` without the statements at these positions."""
+    kept = [one for at, one in enumerate(statements(node.then_case)) if at not in moved]
+    return branch(node.condition, sequence(kept, node.span), node.else_case, node.span)
 
 
 def constant_like(value: int, node: Any) -> Any:

@@ -135,7 +135,11 @@ def facts(kernel: Any) -> tuple[Fact, ...]:
     shared = tuple(program.shared_memory)
     if shared:
         end = max(buffer.offset + buffer.bytes for buffer in shared)
-        parts = ", ".join(f"{buffer.name} {buffer.bytes:,} at {buffer.offset:,}" for buffer in shared)
+        own = {known.name for known in getattr(program, "maps", ()) if known.own}
+        parts = ", ".join(
+            f"{'the compiler' if buffer.name in own else buffer.name} {buffer.bytes:,} at {buffer.offset:,}"
+            for buffer in shared
+        )
         limit = shared_memory_limit(kernel.target.arch)
         found.append(Fact("shared memory", f"{end:,} bytes a block", parts, used=end, limit=limit))
     for space in program.workspaces:

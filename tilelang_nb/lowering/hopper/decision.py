@@ -107,6 +107,8 @@ class _Decision:
             for producer in (one for group in plan.groups for one in group):
                 if producer.target in tiles:
                     raise _No(f"several loops fill `{producer.target.name}`")
+                if producer.condition is not None:
+                    raise _No(f"the copy into `{producer.target.name}` stands under a condition")
                 tiles[producer.target] = self._tile(producer.call)
             self._left_behind(plan)
         self._find_resident(tiles)
