@@ -186,3 +186,13 @@ def k(A: T.Tensor((1024,), "float32"), B: T.Tensor((1024,), "float32")):
             T.copy(s, B[i * 128])
 """)
     assert [one.subject for one in result.decisions] == ["pipeline"]
+
+
+@pytest.mark.parametrize("option", [0, 2])
+def test_what_bulk_copies_and_warp_groups_do_is_counted(option: int) -> None:
+    from tilelang_nb.device.counting import count
+
+    case = matmul(m=256, n=512, out="float16", options={**ROLES, "tl.persistent_blocks": option})
+    found = count(case.lowered.launches, {})
+    assert (found.read, found.written) == ({"A", "B"}, {"C"})
+    assert found.matrix_operations == 2 * 256 * 512 * 192

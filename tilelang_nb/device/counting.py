@@ -17,6 +17,7 @@ import tvm
 from tvm import tirx as tir
 from tvm.ir.prim import expr as pe
 
+from tilelang_nb.lowering.hopper.tensor_maps import tensor_maps_of
 from tilelang_nb.lowering.rewrite import dtype_of, scope, variables, walk
 
 from .launch import evaluator
@@ -157,6 +158,7 @@ class _Counter:
 
 def _accesses(launch: Any, read: set[str], written: set[str]) -> None:
     """Names of the global tensors that the launch loads from and stores to."""
+    shown = {one.variable: one.buffer.name for one in tensor_maps_of(launch)}
 
     def loaded(load: Any) -> None:
         if scope(load.source) == "global":
@@ -169,10 +171,12 @@ def _accesses(launch: Any, read: set[str], written: set[str]) -> None:
     def taken(call: Any) -> None:  # an address: of an atomic operation or an asynchronous copy
         name = getattr(call.op, "name", "")
         extern = call.args[0].value if name == "tirx.call_extern" else ""
+        if "bulk_tensor" in name:
+            (read if "g2s" in name else written).update(shown[one] for one in variables(call) if one in shown)
         for argument in call.args:
             if getattr(getattr(argument, "op", None), "name", "") == "tirx.address_of":
-                source = argument.args[0].source
-                if scope(source) == "global" and extern.startswith("tl_atomic"):
+                source = getattr(argument.args[0], "source", None)  # a tensor map has none
+                if extern.startswith("tl_atomic") and scope(source) == "global":
                     written.add(source.name)
 
     walk(launch.body, (tvm.ir.TensorLoad, loaded), (tir.BufferStore, stored), (tvm.ir.Call, taken))

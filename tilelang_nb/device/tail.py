@@ -30,6 +30,7 @@ from .load_ahead import load_ahead
 from .matrix_addresses import matrix_addresses
 from .short_circuits import short_circuits
 from .vector_accesses import stage_vectors
+from .wide_vectors import ramps_of_wide_indices
 
 KERNEL_SUFFIX = "_kernel"  # what SplitHostDevice adds to the name of a launch
 DEVICE_KERNEL = 2  # value of the attribute "calling_conv" of a kernel
@@ -119,7 +120,11 @@ def passes_to_split(places: Any) -> tuple[Pass, ...]:
         ),
         Pass(
             "stage-vectors",
-            (_functions("stage_vectors", stage_vectors), tx.VectorizeLoop(True)),
+            (
+                _functions("stage_vectors", stage_vectors),
+                tx.VectorizeLoop(True),
+                _functions("ramps_of_wide_indices", ramps_of_wide_indices),
+            ),
             "accesses of 16 bytes need flat indices, and registers for what is computed between them",
         ),
         Pass(
