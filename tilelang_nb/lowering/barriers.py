@@ -43,7 +43,7 @@ from .context import LaunchContext
 from .index_sums import identity
 from .memory_overlap import ORDERED, PARALLEL, Memory, tracked_memory
 from .rewrite import has, map_children, sequence
-from .uniformity import Uniformity
+from .uniformity import Elements, Uniformity
 
 WARP_GROUPS = "tl.warp_groups"  # attribute around the body of T.ws
 
@@ -56,9 +56,27 @@ def insert_barriers(func: tir.PrimFunc, launch: LaunchContext) -> tir.PrimFunc:
     memory = tracked_memory(func, launch.facts.get(ORDERED, set()))
     if not memory:
         return func.with_body(_without_groups(func.body))
-    uniformity = Uniformity(func.body, threads)
+    uniformity = Uniformity(func.body, threads, agreed=_agreed(launch))
     builder = _Builder(Prover(threads, uniformity.is_uniform), memory, uniformity, launch)
     return func.with_body(_without_groups(builder.whole(func.body)))
+
+
+def _agreed(launch: LaunchContext) -> frozenset[Any]:
+    """Registers of fragments that every thread of the block holds whole: they are the same in all of them.
+
+    Reducers are not: until the end every thread has a part of its own.
+    """
+    text = launch.facts.get("tile")
+    candidates = {
+        buffer: launch.registers[buffer]
+        for buffer, layout in launch.layouts.items()
+        if layout.is_uniform and layout.threads == launch.threads and buffer in launch.registers
+    }
+    candidates = {b: held for b, held in candidates.items() if b not in launch.facts.get("reducers", ())}
+    if text is None or not candidates:
+        return frozenset()
+    elements = Elements(text.body, launch.axes)
+    return frozenset(held for buffer, held in candidates.items() if not elements.is_tainted(buffer))
 
 
 def _thread_axes(body: tir.Stmt) -> list[tuple[Any, int]]:
@@ -419,9 +437,11 @@ class _Builder:
 
     def _report(self, conflict: Conflict, span: Any, reason: str) -> None:
         done = "written" if conflict.first_kind == WRITE else "used"
+        name = conflict.first.name
+        through = "for an operation on a tile" if self.launch.is_own(name) else f"through `{name}`"
         self.launch.report(
             say.ThreadMapping(
-                problem=f"threads exchange data through `{conflict.first.name}` in this loop, but {reason}: "
+                problem=f"threads exchange data {through} in this loop, but {reason}: "
                 f"they cannot wait for each other between the place where it is {done} and the next access",
                 remedy="give the loop the same bounds for all threads and put the condition inside it",
             ),

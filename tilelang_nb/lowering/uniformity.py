@@ -30,10 +30,14 @@ class Uniformity:
 
     body: a thread program, or a tile program (then a fragment counts as memory that all threads share).
     thread_vars: the thread index variables.  alone: a block is one thread, which agrees with itself on everything.
+    agreed: per-thread memory in which all threads hold the same, however it gets there.
     """
 
-    def __init__(self, body: tir.Stmt, thread_vars: Iterable[Any], alone: bool = False):
+    def __init__(
+        self, body: tir.Stmt, thread_vars: Iterable[Any], alone: bool = False, agreed: frozenset[Any] = frozenset()
+    ):
         self._divergent: set[Any] = set() if alone else set(thread_vars)
+        self._agreed = agreed
         self._loops: set[Any] = set()  # For and While nodes that threads leave in different turns
         self._alone = alone
         grown = -1
@@ -79,7 +83,7 @@ class Uniformity:
                 self._statement(child, divergent or bool(loops and loops[-1] in self._loops), loops)
         elif kind is tir.BufferStore:
             buffer = node.buffer
-            if buffer.scope() in PRIVATE_SCOPES and buffer not in self._divergent:
+            if self._is_private(buffer) and buffer not in self._divergent:
                 parts = [node.value, *node.indices]
                 if divergent or not all(self.is_uniform(part) for part in parts):
                     self._divergent.add(buffer)
@@ -93,7 +97,7 @@ class Uniformity:
                 self._statement(node.else_case, inner, loops)
         elif kind is tir.For:
             if int(node.kind) == tir.ForKind.PARALLEL:
-                self._divergent.add(node.loop_var)
+                self._parallel(node)
             elif not (self.is_uniform(node.min) and self.is_uniform(node.extent)):
                 self._loops.add(node)
                 self._divergent.add(node.loop_var)
@@ -110,6 +114,13 @@ class Uniformity:
         elif kind is tir.Evaluate:
             self._evaluate(node.value)
 
+    def _is_private(self, buffer: Any) -> bool:
+        return buffer.scope() in PRIVATE_SCOPES and buffer not in self._agreed
+
+    def _parallel(self, node: Any) -> None:
+        """The iterations of a T.Parallel loop are those of different threads."""
+        self._divergent.add(node.loop_var)
+
     def _evaluate(self, call: Any) -> None:
         """A call that names per-thread memory as an operand may leave anything there; an index only reads it."""
         name = getattr(call.op, "name", "") if type(call) is tvm.ir.Call else ""
@@ -117,8 +128,38 @@ class Uniformity:
             return
 
         def operand(load: Any) -> Any:
-            if load.source.scope() in PRIVATE_SCOPES:
+            if self._is_private(load.source):
                 self._divergent.add(load.source)
             return WalkResult.SKIP
 
         tvm_ffi.structural_walk(call, (tvm.ir.TensorLoad, operand), order="pre")
+
+
+class Elements(Uniformity):
+    """The same of the elements of fragments, for a tile program: which of them do not depend on who computes them.
+
+    Iterations of T.Parallel compute elements; per-thread memory that they write differs from thread to thread.  A
+    fragment is *tainted* when something that depends on the thread gets into it.
+    """
+
+    def is_tainted(self, fragment: Any) -> bool:
+        """Threads that hold the same element of it may hold different values."""
+        return fragment in self._divergent
+
+    def _is_private(self, buffer: Any) -> bool:
+        return super()._is_private(buffer) or buffer.scope() == "local.fragment"
+
+    def _parallel(self, node: Any) -> None:
+        def stored(store: Any) -> None:
+            if store.buffer.scope() in PRIVATE_SCOPES:
+                self._divergent.add(store.buffer)
+
+        tvm_ffi.structural_walk(node.body, (tir.BufferStore, stored))
+
+    def _evaluate(self, call: Any) -> None:
+        super()._evaluate(call)
+        mentioned: list[Any] = []
+        tvm_ffi.structural_walk(call, (tvm.ir.Var, lambda var: mentioned.append(var)))
+        fragments = [v for v in mentioned if isinstance(v.ty, tir.BufferType) and v.scope() == "local.fragment"]
+        if fragments and (not self.is_uniform(call) or not self._divergent.isdisjoint(mentioned)):
+            self._divergent.update(fragments)
