@@ -108,7 +108,7 @@ class Kernel:
     def build(self) -> Build | None:
         """The lowered program, made on first need; None if the front end refused the kernel."""
         if self._build is None and self.program is not None:
-            self._build = build_of(self.program, self.target.arch, self.options)
+            self._build = build_of(self.program, self.target.arch, {**self.target.options, **self.options})
             # An equal program may have been built before: the stages carry the span objects and variables of that one.
             self.program = self._build.program
         return self._build

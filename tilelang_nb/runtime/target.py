@@ -10,6 +10,7 @@ from ..source import catalogue as say
 from ..source.diagnostic import Refusal
 from . import numba_device
 
+ROLES = "tl.enable_auto_warp_specialization"
 TARGETS = ("auto", "cuda", "sim")
 DEFAULT_ARCH = "sm_90a"
 ARCHITECTURES = (
@@ -20,10 +21,20 @@ ARCHITECTURES = (
 
 @dataclass(frozen=True)
 class Target:
-    """kind: "sim" or "cuda".  arch: the architecture whose limits and instructions the lowering uses."""
+    """kind: "sim" or "cuda".  arch: the architecture whose limits and instructions the lowering uses.
+
+    roles: products are divided into roles where the architecture has them.  The simulated device shows the simpler
+    program unless its architecture is said.
+    """
 
     kind: str
     arch: str
+    roles: bool = False
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Options of the lowering that hold where a compilation does not say otherwise."""
+        return {ROLES: True} if self.roles else {}
 
     def __str__(self) -> str:
         return f"{self.kind} ({self.arch})"
@@ -50,6 +61,7 @@ def resolve(target: Any = "auto", arch: str | None = None) -> Target:
     here = name != "sim" and numba_device.missing() is None
     if name == "auto":
         name = "cuda" if here else "sim"
+    roles = name == "cuda" or arch is not None
     arch = arch or (arch_here() if here else DEFAULT_ARCH)
     if arch not in ARCHITECTURES:
         raise Refusal(
@@ -57,7 +69,7 @@ def resolve(target: Any = "auto", arch: str | None = None) -> Target:
                 problem=f"there is no architecture {arch!r}", remedy=f"it is one of {', '.join(ARCHITECTURES)}"
             )
         )
-    return Target(name, arch)
+    return Target(name, arch, roles and arch == DEFAULT_ARCH)
 
 
 def arch_here() -> str:
