@@ -182,6 +182,15 @@ def test_what_a_name_holds_behind_a_condition_is_what_python_gives(title: str, n
     np.testing.assert_array_equal(out, expected)
 
 
+def test_a_macro_in_an_operand_binds_names_of_its_own() -> None:
+    before = "@T.macro\ndef twice(v):\n    return (y := v + 1) * 2 + y\n"
+    cell = run_cell(kernel("y = 5\nx = n > 3 and twice(n)\nout[0] = x\nout[1] = y", before=before))
+    for n, wanted in ((1, [0, 5]), (4, [15, 5])):
+        out = np.zeros(8, np.int32)
+        cell.run(np.zeros(8, np.int32), out, np.zeros(8, np.float32), n, 0)
+        assert list(out[:2]) == wanted
+
+
 @pytest.mark.parametrize("title", titled(REFUSED))
 def test_what_may_not_be_bound_is_refused_where_it_is_read(title: str) -> None:
     text = kernel(titled(REFUSED)[title])

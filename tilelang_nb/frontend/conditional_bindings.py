@@ -20,7 +20,7 @@ from ..source import catalogue as say
 from ..source.diagnostic import Message, Poisoned, Refusal
 from .bindings import described_object, dtype_of_kind, is_number
 from .merge import same
-from .names import POISON, UNBOUND, Gone, Plain
+from .names import POISON, UNBOUND, Frame, Gone, Plain
 
 
 @dataclass(eq=False)
@@ -37,18 +37,17 @@ class Guarded(Gone):
 class ConditionalBindings:
     """The names that the guarded operands of the expression at hand bind.
 
-    bound: name -> (what it held before the innermost operand, the node that binds it).
+    bound: (frame, name) -> (what it held before the innermost operand, the node that binds it).
     """
 
     def __init__(self, walker: Any):
         self.walker = walker
-        self.bound: dict[str, tuple[Any, ast.AST]] = {}
+        self.bound: dict[tuple[Frame, str], tuple[Any, ast.AST]] = {}
 
     def bind(self, name: str, value: Any, node: ast.AST) -> None:
         """`name := value` in a guarded operand."""
         walker, frame = self.walker, self.walker.frame
-        before = self.bound[name][0] if name in self.bound else frame.binding(name)
-        self.bound[name] = (before, node)
+        self._note(name, node)
         frame.set(name, Plain(value, frame.site(name, node), node, walker.scope))
 
     def guarded(self, thunk: Callable[[], Any], evaluated: tuple[str, ...] = ()) -> tuple[Any, dict[str, Any]]:
@@ -69,9 +68,10 @@ class ConditionalBindings:
             walker.builder.guard -= 1
             here, self.bound = self.bound, outer
             found = {}
-            for name, (before, node) in here.items():
-                found[name] = (frame.binding(name), node)
-                frame.set(name, before)
+            for (owner, name), (before, node) in here.items():
+                if owner is frame:  # not one of a macro that the operand called, which is over
+                    found[name] = (frame.binding(name), node)
+                    frame.set(name, before)
         return value, found
 
     def join(self, condition: Value, then: dict[str, Any], other: dict[str, Any]) -> None:
@@ -166,11 +166,16 @@ class ConditionalBindings:
         """The state of a name behind an operand; in the operand around it as what that one binds."""
         walker, frame = self.walker, self.walker.frame
         if walker.builder.guard:
-            before = self.bound[name][0] if name in self.bound else frame.binding(name)
-            self.bound[name] = (before, node)
+            self._note(name, node)
         else:
             walker.note_rebound(name, node)
         frame.set(name, binding)
+
+    def _note(self, name: str, node: ast.AST) -> None:
+        """The operand at hand binds a name."""
+        key = (self.walker.frame, name)
+        before = self.bound[key][0] if key in self.bound else key[0].binding(name)
+        self.bound[key] = (before, node)
 
 
 def _maybe_unbound(name: str) -> Message:
