@@ -35,3 +35,25 @@ def test_beside_products():
 def test_in_other_kernels():
     text = text_of("pass")
     assert "exp2f(" in text and "tl_exp2" not in text
+
+
+def test_beside_products_of_warp_groups():
+    text = """
+@T.prim_func
+def k(A: T.Tensor((64, 128), "float16"), B: T.Tensor((128, 64), "float16"), C: T.Tensor((64, 64), "float32")):
+    with T.Kernel(1, threads=128) as bx:
+        a = T.alloc_shared((64, 64), "float16")
+        b = T.alloc_shared((64, 64), "float16")
+        c = T.alloc_fragment((64, 64), "float32")
+        T.clear(c)
+        for k in T.Pipelined(2, num_stages=2):
+            T.copy(A[0, k * 64], a)
+            T.copy(B[k * 64, 0], b)
+            T.gemm(a, b, c)
+        for i, j in T.Parallel(64, 64):
+            c[i, j] = T.exp2(c[i, j])
+        T.copy(c, C)
+"""
+    cell = tilelang_nb.compile_cell(text, target="cuda", arch="sm_90a")
+    source = cell.namespace["k"].build().device.cuda_source
+    assert "wgmma" in source and "tl_exp2(" in source and "exp2f(" not in source

@@ -15,14 +15,14 @@ from tvm import tirx as tir
 
 from tilelang_nb.lowering.rewrite import dtype_of
 
-PRODUCT = "tirx.ptx.mma"
+PRODUCTS = ("tirx.ptx.mma", "tirx.ptx.wgmma")
 
 
 def short_powers(function: Any) -> Any:
     """The thread program with such powers as calls of the prelude."""
 
     def note(call: Any) -> Any:
-        return tvm_ffi.VisitInterrupt(call) if getattr(call.op, "name", "") == PRODUCT else None
+        return tvm_ffi.VisitInterrupt(call) if getattr(call.op, "name", "").startswith(PRODUCTS) else None
 
     if not isinstance(tvm_ffi.structural_walk(function.body, (tvm.ir.Call, note)), tvm_ffi.VisitInterrupt):
         return function
