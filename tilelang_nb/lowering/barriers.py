@@ -1,18 +1,17 @@
 """insert-barriers: every thread sees what others wrote earlier in the text.
 
 Before: a thread program that touches shared memory (and global memory within the block) as if its threads ran one
-after another through every statement. After: `tvm_storage_sync` stands between conflicting accesses, in control
-flow that all threads of the block follow.
+after another through every statement. After: `tvm_storage_sync` stands between conflicting accesses, in control flow
+that all threads of the block follow.
 
-Two accesses conflict when one of them writes, they may touch the same bytes, and it is not proven that equal
-addresses mean equal threads (`addresses.Prover`). Statements are processed from the inside out: a sequence puts a
-barrier before the first statement that conflicts with what came since the last one, loops look at their bodies a
-second time for what the turn before left. Nothing is inserted inside one lowered `T.Parallel` loop: its iterations
-have no order.
+Two accesses conflict when one of them writes, they may touch the same bytes, and it is not proven that equal addresses
+mean equal threads (`addresses.Prover`). Statements are processed from the inside out: a sequence puts a barrier before
+the first statement that conflicts with what came since the last one, loops look at their bodies a second time for what
+the turn before left. Nothing is inserted inside one lowered `T.Parallel` loop: its iterations have no order.
 
-A barrier that belongs inside an `if` which only some threads take cannot stand there. Such an `if` is cut into
-pieces under the same condition, with the barrier between them (`barrier_placement`). A loop that threads leave in
-different turns cannot be cut: TL210.
+A barrier that belongs inside an `if` which only some threads take cannot stand there. Such an `if` is cut into pieces
+under the same condition, with the barrier between them (`barrier_placement`). A loop that threads leave in different
+turns cannot be cut: TL210.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ from .context import LaunchContext
 from .index_sums import identity
 from .memory_overlap import ORDERED, PARALLEL, Memory, tracked_memory
 from .rewrite import has, map_children, sequence
-from .uniformity import Elements, Uniformity
+from .uniformity import Uniformity, agreed_registers
 
 WARP_GROUPS = "tl.warp_groups"  # attribute around the body of T.ws
 
@@ -56,27 +55,9 @@ def insert_barriers(func: tir.PrimFunc, launch: LaunchContext) -> tir.PrimFunc:
     memory = tracked_memory(func, launch.facts.get(ORDERED, set()))
     if not memory:
         return func.with_body(_without_groups(func.body))
-    uniformity = Uniformity(func.body, threads, agreed=_agreed(launch))
+    uniformity = Uniformity(func.body, threads, agreed=agreed_registers(launch))
     builder = _Builder(Prover(threads, uniformity.is_uniform), memory, uniformity, launch)
     return func.with_body(_without_groups(builder.whole(func.body)))
-
-
-def _agreed(launch: LaunchContext) -> frozenset[Any]:
-    """Registers of fragments that every thread of the block holds whole: they are the same in all of them.
-
-    Reducers are not: until the end every thread has a part of its own.
-    """
-    text = launch.facts.get("tile")
-    candidates = {
-        buffer: launch.registers[buffer]
-        for buffer, layout in launch.layouts.items()
-        if layout.is_uniform and layout.threads == launch.threads and buffer in launch.registers
-    }
-    candidates = {b: held for b, held in candidates.items() if b not in launch.facts.get("reducers", ())}
-    if text is None or not candidates:
-        return frozenset()
-    elements = Elements(text.body, launch.axes)
-    return frozenset(held for buffer, held in candidates.items() if not elements.is_tainted(buffer))
 
 
 def _thread_axes(body: tir.Stmt) -> list[tuple[Any, int]]:
@@ -437,8 +418,8 @@ class _Builder:
 
     def _report(self, conflict: Conflict, span: Any, reason: str) -> None:
         done = "written" if conflict.first_kind == WRITE else "used"
-        name = conflict.first.name
-        through = "for an operation on a tile" if self.launch.is_own(name) else f"through `{name}`"
+        own = self.launch.is_own(conflict.first.name)
+        through = "for an operation on a tile" if own else f"through `{conflict.first.name}`"
         self.launch.report(
             say.ThreadMapping(
                 problem=f"threads exchange data {through} in this loop, but {reason}: "

@@ -20,6 +20,8 @@ import tvm_ffi
 from tvm import tirx as tir
 from tvm_ffi import VisitInterrupt, WalkResult
 
+from .context import LaunchContext
+
 PRIVATE_SCOPES = ("local", "local.var")
 # Calls whose result differs between threads whatever their arguments.  Block-wide votes (`__syncthreads_or`) do not.
 _LANE_CALLS = ("__shfl", "__any_sync", "__all_sync", "__ballot_sync", "__activemask", "tl_atomic", "tl.atomic", "clock")
@@ -163,3 +165,21 @@ class Elements(Uniformity):
         fragments = [v for v in mentioned if isinstance(v.ty, tir.BufferType) and v.scope() == "local.fragment"]
         if fragments and (not self.is_uniform(call) or not self._divergent.isdisjoint(mentioned)):
             self._divergent.update(fragments)
+
+
+def agreed_registers(launch: LaunchContext) -> frozenset[Any]:
+    """Registers of fragments that every thread of the block holds whole: they are the same in all of them.
+
+    Reducers are not: until the end every thread has a part of its own.
+    """
+    text = launch.facts.get("tile")
+    candidates = {
+        buffer: launch.registers[buffer]
+        for buffer, layout in launch.layouts.items()
+        if layout.is_uniform and layout.threads == launch.threads and buffer in launch.registers
+    }
+    candidates = {b: held for b, held in candidates.items() if b not in launch.facts.get("reducers", ())}
+    if text is None or not candidates:
+        return frozenset()
+    elements = Elements(text.body, launch.axes)
+    return frozenset(held for buffer, held in candidates.items() if not elements.is_tainted(buffer))
