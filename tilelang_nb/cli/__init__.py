@@ -74,6 +74,10 @@ def _parser() -> argparse.ArgumentParser:
     explain.add_argument("code", metavar="CODE", nargs="?", help="a code or its slug, TL101; without it all are listed")
     explain.set_defaults(command=explain_code)
 
+    operations = commands.add_parser("operations", help="the operations of the language, a line each")
+    operations.add_argument("word", metavar="WORD", nargs="?", default="", help="only those that speak of this")
+    operations.set_defaults(command=list_operations)
+
     export = commands.add_parser("export", help="compile a file and write its report as an HTML page")
     export.add_argument("file", type=Path, metavar="FILE")
     export.add_argument("-o", "--output", type=Path, required=True, metavar="PAGE", help="the page to write")
@@ -89,6 +93,14 @@ def _add_target(command: argparse.ArgumentParser) -> None:
 
 
 # -- commands
+
+
+def list_operations(asked: Any) -> int:
+    """Write the operations of `T`; 1 where none speaks of the word."""
+    from ..language.directory import listing, operations
+
+    print(listing(asked.word), end="")
+    return int(not operations(asked.word))
 
 
 def check_files(asked: Any) -> int:

@@ -86,6 +86,13 @@ def as_html(found: Page) -> str:
     return div("".join(parts), "margin:8px 0;font-size:13px;line-height:20px")
 
 
+def operations(shell: Any, word: str, _: Outputs) -> None:
+    """List the operations of the language, or those that speak of a word."""
+    from ..language.directory import listing
+
+    print(listing(word), end="")
+
+
 def devices(shell: Any, argument: str, _: Outputs) -> None:
     """List what a kernel can run on here."""
     from ..runtime.target import devices as found
@@ -156,6 +163,7 @@ COMMANDS: dict[str, Command] = {
         lambda shell: CATALOGUE,
         compiler=True,
     ),
+    "operations": Command(operations, "[WORD]", "the operations of `T`, or those that speak of a word", compiler=True),
     "devices": Command(devices, "", "what a kernel can run on here"),
     "inspect": Command(inspect, "NAME", "the stages of a kernel of this notebook", kernels_of, compiler=True),
     "clear-cache": Command(clear_cache, "", "forget compiled kernels", compiler=True),
