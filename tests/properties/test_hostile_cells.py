@@ -110,6 +110,36 @@ def test_expressions_whose_parts_are_shared_sixty_times_over(step: str) -> None:
         codes(cell(f"grow = lambda x: {step}\nx = n\n" + "x = " + "grow(" * 40 + "n" + ")" * 40 + f"\n{use}"))
 
 
+DEEP = {  # each in itself; TVM's time grew with the number of ways to the innermost part
+    "a condition": "(1 if {e} else {d})",
+    "a condition of an operation": "T.if_then_else({e} > {d}, 1, n)",
+    "and": "({e} and n > {d})",
+    "or": "({e} or n > {d})",
+    "and and or": "(({e} or n > {d}) and n < {d})",
+    "and of reads": "({e} and a[{d} % 64] > 0)",
+    "least and greatest": "T.max(T.min({e}, n), {d})",
+    "absolute value": "abs({e} - {d})",
+    "floored division": "(({e} + {d}) // 3)",
+    "floored remainder and division": "(({e}) % 17 // 2 + n)",
+    "casts": "T.cast(T.cast({e}, 'int64') + {d}, 'int32')",
+    "index": "a[({e}) % 64]",
+}
+
+
+@pytest.mark.parametrize("name", DEEP)
+def test_the_same_operation_deep_in_itself(name: str) -> None:
+    for depth in (6, 12, 24, 60):
+        value = "n"
+        for level in range(depth):
+            value = DEEP[name].format(e=value, d=level)
+        codes(cell(f"out[0] = {value}"))
+        if depth < 60:
+            codes(cell(f"if {value}:\n    out[1] = 1\nfor j in T.serial({value}):\n    out[j] = j\nout[{value}] = 2"))
+            codes(cell(f"for i in T.Parallel(64):\n    out[i] = a[i] + {value}"))
+            steps = "".join(f"    x = {DEEP[name].format(e='x', d=level)}\n" for level in range(depth))
+            codes(cell("out[0] = step(n, n, a)", f"@T.macro\ndef step(x, n, a):\n{steps}    return x\n"))
+
+
 CONSTANTS = [
     "10**5000",
     "-(10**5000)",

@@ -28,6 +28,7 @@ from tilelang_nb.lowering.index_arithmetic import fold_indices
 from .large_values import keep_large_values
 from .load_ahead import load_ahead
 from .matrix_addresses import matrix_addresses
+from .nested_choices import nested_choices
 from .short_circuits import short_circuits
 from .vector_accesses import stage_vectors
 from .wide_vectors import ramps_of_wide_indices
@@ -102,6 +103,7 @@ def passes_to_split(places: Any) -> tuple[Pass, ...]:
             "load-ahead",
             (
                 _functions("short_circuits", short_circuits),
+                _functions("nested_choices", nested_choices),
                 _functions("keep_large_values", keep_large_values),
                 _functions("load_ahead", load_ahead),
             ),

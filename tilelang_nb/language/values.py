@@ -22,6 +22,7 @@ from ..source.diagnostic import Message, Refusal
 from ..source.wording import number_text, of_type, with_article
 from .buffer_data import BufferData
 from .building import BUILDERS, Builder, builder, building, is_building
+from .expression_size import manageable
 from .operator_nodes import COMPARE, SMALL_POWER, node
 from .promotion import (
     KNOWN,
@@ -200,7 +201,7 @@ for _op, _name in {**_OPERATORS, **_COMPARISONS}.items():
 
 def simplified(value: Any) -> Any:
     """An extent or index as a Python int where it is a constant in disguise: `(i + 1) * 32 - i * 32` is 32."""
-    if isinstance(value, Value) and is_integer(value.dtype):
+    if isinstance(value, Value) and is_integer(value.dtype) and manageable(value.use()):
         found = Analyzer().simplify(value.use())
         if isinstance(found, tir.IntImm):
             return int(found.value)

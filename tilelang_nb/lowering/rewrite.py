@@ -7,12 +7,14 @@ nothing to do returns its input and shows as unchanged.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from operator import and_, lshift, or_, rshift, xor
 from typing import Any
 
 import tvm
 import tvm_ffi
 from tvm import tirx as tir
+
+from tilelang_nb.language.expression_size import BINARY, LEAVES
+from tilelang_nb.language.expression_size import manageable as manageable
 
 Var = tvm.ir.Var
 Load = tvm.ir.TensorLoad
@@ -131,20 +133,12 @@ def loads(node: Any) -> list[Any]:
     return found
 
 
-_LEAVES = frozenset([tir.IntImm, tir.FloatImm, tvm.ir.StringImm, Var])
-_BINARY = frozenset(
-    [tir.Add, tir.Sub, tir.Mul, tir.FloorDiv, tir.FloorMod, tir.Min, tir.Max]
-    + [tir.EQ, tir.NE, tir.LT, tir.LE, tir.GT, tir.GE, tir.And, tir.Or]
-    + [type(operation(Var("x", "int32"), Var("x", "int32"))) for operation in (lshift, rshift, and_, or_, xor)]
-)
-
-
 def _collect_loads(node: Any, found: list[Any]) -> None:
     """Plain arithmetic is looked through here: starting a structural walk costs more than that for one statement."""
     kind = type(node)
-    if kind in _LEAVES:
+    if kind in LEAVES:
         return
-    if kind in _BINARY:
+    if kind in BINARY:
         _collect_loads(node.a, found)
         _collect_loads(node.b, found)
     elif kind is Load:
@@ -153,42 +147,6 @@ def _collect_loads(node: Any, found: list[Any]) -> None:
         found.append(node)
     else:
         tvm_ffi.structural_walk(node, (Load, found.append))
-
-
-MANAGEABLE = 400
-_SUBTRACTING = frozenset((tir.Sub, tir.LT, tir.LE, tir.GT, tir.GE, tir.EQ, tir.NE))
-
-
-def manageable(expr: Any) -> bool:
-    """Whether an expression is small enough to stand in place of a variable, and to be simplified.
-
-    Expressions share their parts, so that as a tree one may be without bounds (`x = x + x`, sixty times); and the time
-    that TVM's analyzer takes over choices (`Select`, also inside `abs`) doubles with each.  Differences and comparisons
-    of unsigned numbers are left alone: they wrap, and of `x > x` the analyzer makes 0 less a constant, where it fails.
-    """
-    return _within(expr, MANAGEABLE) >= 0
-
-
-def _within(expr: Any, left: int) -> int:
-    """What is left of so many nodes; below 0 where the expression has more."""
-    left -= 1
-    kind = type(expr)
-    if left < 0 or kind in _LEAVES:
-        return left
-    if kind in _BINARY:
-        if kind in _SUBTRACTING and dtype_of(expr.a).startswith("uint"):
-            return -1
-        return _within(expr.b, _within(expr.a, left))
-    if kind is tir.Select:
-        parts: Any = (expr.condition, expr.true_value, expr.false_value)
-        left -= 8
-    elif kind is Load or kind is Call:
-        parts = expr.indices if kind is Load else expr.args
-    else:
-        parts = [getattr(expr, name) for name in ("a", "b", "value") if hasattr(expr, name)]
-    for part in parts:
-        left = _within(part, left)
-    return left
 
 
 def has(node: Any, kinds: Any) -> bool:

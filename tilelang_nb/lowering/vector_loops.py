@@ -10,7 +10,7 @@ from tvm import tirx as tir
 from tvm.sym import Analyzer
 
 from .index_arithmetic import fold
-from .rewrite import branch, constant, dtype_of, sequence, size, statements, substitute, variables
+from .rewrite import branch, constant, dtype_of, manageable, sequence, size, statements, substitute, variables
 
 
 def hoisted(node: Any, body: Any, analyzer: Analyzer) -> Any:
@@ -101,7 +101,11 @@ def _of_all_lanes(condition: Any, var: Any, width: int, analyzer: Analyzer) -> A
         if var not in variables(side):
             continue
         first = substitute(side, {var: tir.const(0, dtype_of(var))})
-        if constant(analyzer.simplify(side - first - var)) != 0 or var in variables(sides[1 - position]):
+        if (
+            not manageable(side)
+            or constant(analyzer.simplify(side - first - var)) != 0
+            or var in variables(sides[1 - position])
+        ):
             return None
         largest = (position == 0) == (kind in (tir.LT, tir.LE))
         sides[position] = fold(first + (width - 1) if largest else first, analyzer)
@@ -174,7 +178,7 @@ def _of_first_lane(condition: Any, var: Any, width: int, analyzer: Analyzer) -> 
         low, high = condition.b, condition.a
     else:
         return None
-    if var in variables(high) or not dtype_of(low).startswith("int"):
+    if var in variables(high) or not dtype_of(low).startswith("int") or not manageable(low):
         return None
     zero = tir.const(0, dtype_of(var))
     first = fold(substitute(low, {var: zero}), analyzer)
