@@ -41,7 +41,7 @@ from .barrier_placement import Branch, Chain, Loop, Piece, Scope, Summary, place
 from .context import LaunchContext
 from .index_sums import identity
 from .memory_overlap import ORDERED, PARALLEL, Memory, tracked_memory
-from .rewrite import has, map_children, sequence
+from .rewrite import has, map_children, sequence, variables
 from .uniformity import Uniformity, agreed_registers
 
 WARP_GROUPS = "tl.warp_groups"  # attribute around the body of T.ws
@@ -51,13 +51,13 @@ def insert_barriers(func: tir.PrimFunc, launch: LaunchContext) -> tir.PrimFunc:
     """The stage.  Reports TL210 where a barrier is needed that no place can hold."""
     if launch.threads == 1:
         return func
-    threads = dict(_thread_axes(func.body))
     memory = tracked_memory(func, launch.facts.get(ORDERED, set()))
     if not memory:
         return func.with_body(_without_groups(func.body))
+    threads = dict(_thread_axes(func.body))
     uniformity = Uniformity(func.body, threads, agreed=agreed_registers(launch))
-    builder = _Builder(Prover(threads, uniformity.is_uniform), memory, uniformity, launch)
-    return func.with_body(_without_groups(builder.whole(func.body)))
+    body = _Builder(Prover(threads, uniformity.is_uniform), memory, uniformity, launch).whole(func.body)
+    return func.with_body(_without_groups(body))
 
 
 def _thread_axes(body: tir.Stmt) -> list[tuple[Any, int]]:
@@ -412,14 +412,12 @@ class _Builder:
         return None
 
     def _known_outside(self, expr: Any) -> bool:
-        variables: list[int] = []
-        tvm_ffi.structural_walk(expr, (tvm.ir.Var, lambda variable: variables.append(identity(variable))))
-        return self.guarded.isdisjoint(variables)
+        return self.guarded.isdisjoint(map(identity, variables(expr)))
 
     def _report(self, conflict: Conflict, span: Any, reason: str) -> None:
         done = "written" if conflict.first_kind == WRITE else "used"
-        own = self.launch.is_own(conflict.first.name)
-        through = "for an operation on a tile" if own else f"through `{conflict.first.name}`"
+        name = conflict.first.name
+        through = "for a tile operation" if self.launch.is_own(name) else f"through `{name}`"
         self.launch.report(
             say.ThreadMapping(
                 problem=f"threads exchange data {through} in this loop, but {reason}: "
