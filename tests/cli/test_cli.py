@@ -159,6 +159,15 @@ def test_export_writes_a_page(tmp_path: Path) -> None:
     assert text.lower().startswith("<!doctype html>") and "thread" in text
 
 
+def test_export_says_what_it_wrote_and_where_no_kernel_was_built(tmp_path: Path, capsys) -> None:
+    page = tmp_path / "page.html"
+    main(["export", written(tmp_path, GOOD), "-o", str(page)])
+    said = capsys.readouterr()
+    assert said.out == f"wrote {page}\n" and said.err == ""
+    main(["export", written(tmp_path, "def factory():\n    pass\n"), "-o", str(page)])
+    assert "no kernel was built" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -180,3 +180,16 @@ late(np.ones(100, "f4"))
         compilation = tilelang_nb.compile_cell(cell, {}, target="sim")
     (found,) = json.loads(compilation.to_json())["kernels"][0]["findings"]
     assert found["code"] == "TL403" and "path" not in found
+
+
+def test_device_code_is_no_stage_that_changed_nothing(kernel):
+    row = re.search(r">(\S) cuda\s*</span>(.*?)</summary>", to_html(kernel), re.DOTALL)
+    assert row is not None and row[1] == "●" and "same text" not in row[2]
+
+
+def test_the_text_counts_the_stages_that_changed_nothing(kernel):
+    shown = to_text(kernel)
+    unchanged = [stage.name for stage in kernel.stages if not stage.changed and stage.name not in ("thread", "cuda")]
+    unchanged = [name for name in unchanged if name not in ("source", "tile", "ptx", "sass")]
+    assert f"{len(unchanged)} more stages changed nothing" in shown
+    assert not any(re.search(rf"^  {name} ", shown, re.MULTILINE) for name in unchanged)

@@ -160,6 +160,9 @@ def export_file(asked: Any) -> int:
         asked.output.write_text(page, encoding="utf-8")
     except OSError as error:
         raise UsageError(f"cannot write {asked.output}: {error.strerror}") from error
+    print(f"wrote {asked.output}")
+    if not status and not any(compilation.kernels for compilation in compiled):
+        print(f"no kernel was built: {asked.file} makes none when it is imported", file=sys.stderr)
     return status
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from ..source.catalogue.page import page
 from ..source.diagnostic import Diagnostic
 from ..source.render import TextOf
-from .facts import Change, changes, facts, lowered, ready_stages, signature, verdict
+from .facts import DEVICE_LANGUAGES, Change, changes, facts, lowered, ready_stages, signature, verdict
 from .markup import (
     EDGE,
     MONO,
@@ -161,7 +161,7 @@ def _stages(stages: Sequence[Any], show: tuple[str, ...], limit: int | None, com
 
 def _marked(stage: Any, change: Change) -> bool:
     """A stage that shows another program than the one before it: the tile program is the first of them."""
-    return stage.name == "tile" or bool(change.new or change.removed)
+    return stage.name in ("tile", *DEVICE_LANGUAGES) or bool(change.new or change.removed)
 
 
 def _stage(stage: Any, change: Change, width: int, limit: int | None, with_text: bool) -> str:
@@ -170,7 +170,8 @@ def _stage(stage: Any, change: Change, width: int, limit: int | None, with_text:
     size = f"{len(lines)} line{'s' if len(lines) != 1 else ''}"
     marked = _marked(stage, change)
     mark = " " if first else "●" if marked else "○"
-    note = size if first or stage.name == "tile" else f"{size}, +{len(change.new)} −{change.removed}"
+    alone = first or stage.name in ("tile", *DEVICE_LANGUAGES)  # compared with no stage before it
+    note = size if alone else f"{size}, +{len(change.new)} −{change.removed}"
     if not marked and not first:
         note = f"{size}, same text" if stage.changed else "no change"
     column = f"{MONO};font-size:12px;white-space:pre"

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..source.render import render
-from .facts import changes, facts, is_ready, signature, verdict
+from .facts import DEVICE_LANGUAGES, changes, facts, is_ready, signature, verdict
 
 PRINTED_LINES = 200
+SHOWN = ("source", "tile", "thread", *DEVICE_LANGUAGES)  # stages with a line even where they changed nothing
 
 
 def to_text(subject: Any, show: Sequence[str] = (), *, diagnostics: bool = True, launches: bool = True) -> str:
@@ -41,15 +42,21 @@ def _summary(name: str, kernel: Any) -> Iterator[str]:
         yield f"  {fact.name}: {fact.value}{at}"
     stages = kernel.stages
     width = max((len(stage.name) for stage in stages), default=0)
+    same = 0
     for stage, change in zip(stages, changes(stages)):
         if not is_ready(stage):
             yield f"  {stage.name:{width}}  {'on demand':>12}"
+            continue
+        if not stage.changed and stage.name not in SHOWN:
+            same += 1
             continue
         size = f"{len(stage.spans):,} lines"
         marks = f"+{len(change.new)} -{change.removed}" if change.new or change.removed else ""
         marks = marks if stage.changed else "no change"
         time = "" if stage.name == "source" else f"{stage.milliseconds:.1f} ms"
         yield f"  {stage.name:{width}}  {size:>12}  {marks:>12}  {time:>10}".rstrip()
+    if same:
+        yield f"  {same} more stage{'s' if same > 1 else ''} changed nothing"
 
 
 def device(target: Any) -> str:

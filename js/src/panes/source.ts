@@ -61,7 +61,9 @@ export class SourcePane implements Pane {
       span("grow"),
       state.stage.name !== "source" && state.stage.listing && h("span", { class: "dim ellipsis", title: "how many lines of the stage each source line makes" }, h("i", { class: "swatch" }), `lines in ${state.stage.name}`),
     );
-    this.heaviest = Math.max(1, ...trace.rows.map((_, i) => this.weight(trace.first + i)));
+    const heaviest = Math.max(0, ...trace.rows.map((_, i) => this.weight(trace.first + i)));
+    this.heaviest = Math.max(1, heaviest);
+    this.element.classList.toggle("light", !heaviest);
     if (this.code.rows.count) this.code.refresh();
     else this.code.show(this.view());
   }
@@ -156,17 +158,12 @@ export class SourcePane implements Pane {
     };
   }
 
-  /** A message under its place: to the right of it, or to the left where it would not fit there. */
+  /** A message under its place, or from the left of the code on where it would not fit there. */
   private message(column: number, text: string): Kid {
-    const room = this.code.scroller.clientWidth - 96;
-    const isLeft = room > 0 && (column + 2) * CHARACTER + text.length * 7.6 > room && column * CHARACTER > text.length * 7.6;
-    if (!isLeft) {
-      // where neither side has the room it begins as far to the left as it must
-      const start = room > 0 ? Math.max(0, Math.min(column, Math.floor((room - text.length * 7.6) / CHARACTER) - 2)) : column;
-      const words = h("span", { class: "words ellipsis", style: { "max-width": room > 0 ? `${room - (start + 1) * CHARACTER}px` : "none" } }, prose(text));
-      return [span("caret", " ".repeat(start) + (start === column ? "╰ " : "  ")), words];
-    }
-    return [h("span", { class: "caret before", style: { width: `${column}ch` } }, h("span", { class: "words" }, prose(text))), span("caret", "╯")];
+    const room = this.code.scroller.clientWidth - (this.element.classList.contains("light") ? 60 : 96);
+    const fits = room <= 0 || (column + 2) * CHARACTER + text.length * 7.6 <= room;
+    const words = h("span", { class: "words ellipsis", style: { "max-width": fits ? "none" : `${room}px` } }, prose(text));
+    return [fits && span("caret", `${" ".repeat(column)}╰ `), words];
   }
 
   private sign(severity: string | undefined, pin: number): Kid {
