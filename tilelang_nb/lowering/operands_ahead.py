@@ -191,7 +191,6 @@ def _fits(turn: _Turn, launch: LaunchContext) -> bool:
 
 
 def words(buffer: Any) -> int:
-    """The 32-bit registers of a thread that a register array takes; narrower elements take one each."""
     """Registers of 32 bits that a buffer of a thread takes."""
     return size(buffer.shape[0]) * max(tvm.DataType(dtype_of(buffer)).bits, 32) // 32
 
