@@ -9,6 +9,7 @@ compile-time values in both.
 from __future__ import annotations
 
 import ast
+import itertools
 import contextlib
 import sys
 from collections.abc import Callable, Mapping
@@ -338,7 +339,8 @@ class EagerWalker(Walker):
             raise Refusal(say.LaunchConfiguration(problem="`T.empty` inside a launch", remedy=remedy))
         taken = {*self.call.arguments, *(buffer.name for buffer in self.made)}
         wanted = self.builder.hint or "result"
-        name = next(name for name in (wanted, *(f"{wanted}_{n}" for n in range(1, 1 << 20))) if name not in taken)
+        others = (f"{wanted}_{n}" for n in itertools.count(1))
+        name = next(name for name in itertools.chain([wanted], others) if name not in taken)
         made = self.builder.allocate(name, declared.shape, declared.dtype, "global")
         self.made.append(made)
         return made
