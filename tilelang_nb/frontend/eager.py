@@ -9,8 +9,8 @@ compile-time values in both.
 from __future__ import annotations
 
 import ast
-import itertools
 import contextlib
+import itertools
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
