@@ -163,6 +163,14 @@ for i in range(3):
     if a[i] > 0 and (y := m) > 2 and (y := y + 1) > 3:
         out[i] = 1
     out[i] = y  #: TL132
+## another type, in the condition of a loop, over a number that changes
+y = m
+for i in range(3):
+    y = y % 7
+    c = 0
+    while c < 3 and (y := (not n)):  #: TL132
+        c += 1
+out[1] += y
 ## carried over the iterations of a parallel loop
 x = 0
 for i in T.Parallel(8):

@@ -202,6 +202,14 @@ for i in range(3):
         del x
         break
 out[1] = x  #: TL130
+## a number that changes, deleted on one path of a turn
+x = n
+for i in range(3):
+    x = 5 + i
+    out[i] = x
+    if n > 3:
+        del x
+out[3] = x  #: TL130
 ## bound anew before each use
 x = n
 for i in range(3):

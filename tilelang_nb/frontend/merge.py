@@ -129,6 +129,11 @@ def merge_loop(walker: Any, scope: Scope, targets: set[str], bound: Mapping[Any,
         if key in scope.exposed and _unbound_next(scope, key):
             walker.report(Refusal(_unbound_again(name), _reader(name, scope.exposed[key]) or node), node)
             merge(walker, key, POISON)
+        elif isinstance(new, Gone) and new.message.code not in UNBOUND and not isinstance(old, Gone):
+            said = any(found.said == new.message for found in walker.found.values())
+            if key in scope.exposed and not said:  # the next turn would read it
+                walker.report(Refusal(new.message, node), node)
+            merge(walker, key, POISON if key in scope.exposed else new)
         elif key in scope.exposed and isinstance(plain, (Plain, Mutable) if parallel else Plain):
             try:
                 if parallel:
@@ -143,7 +148,7 @@ def merge_loop(walker: Any, scope: Scope, targets: set[str], bound: Mapping[Any,
             _merge_condition(walker, key, bound[key], new, node, scope)
         elif name in targets and not isinstance(old, Mutable):
             merge(walker, key, Gone(say.LoopVariableAfterLoop(name=name)))
-        elif old is None or isinstance(old, Gone) or key in scope.final and new is None:
+        elif old is None or isinstance(old, Gone) or isinstance(new, Gone) or key in scope.final and new is None:
             merge(walker, key, Gone(say.MaybeUnbound(name=name, what="the loop")))
         elif old is not POISON and (parallel or not isinstance(old, Mutable)):
             # Without a binding at its end, the body bound the name before a `break` or `continue`.
