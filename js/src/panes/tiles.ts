@@ -24,7 +24,7 @@ export class TilesPane implements Pane {
   private picked = "";
   private byRegister = false;
   private drawn: { tile: WireLayout; places: Where[]; columns: number; rows: number; size: number; base: HTMLCanvasElement } | null = null;
-  private at = -1;
+  private at = 0;
 
   constructor(private readonly shell: Shell) {
     this.element = div("body", this.bar, this.page);
@@ -35,9 +35,9 @@ export class TilesPane implements Pane {
       this.bar.querySelector<HTMLElement>('[aria-selected="true"]')?.focus();
     });
     this.board.addEventListener("pointermove", (event) => {
-      if (this.drawn) this.point(this.under(event.offsetX, event.offsetY));
+      const at = this.drawn ? this.under(event.offsetX, event.offsetY) : -1;
+      if (at >= 0) this.point(at);
     });
-    this.board.addEventListener("pointerleave", () => this.point(-1));
     const step = (distance: number, isRow: boolean): void => {
       if (!this.drawn) return;
       const { tile, columns, places } = this.drawn;
@@ -94,7 +94,7 @@ export class TilesPane implements Pane {
 
   private pick(name: string): void {
     this.picked = name;
-    this.at = -1;
+    this.at = 0;
     this.shell.set({});
     this.shell.say(name);
   }
@@ -116,7 +116,7 @@ export class TilesPane implements Pane {
     return [
       h("p", null, bold(tile.name), `, ${tile.dtype} ${tile.shape.join(" × ")}, `, this.about(tile), tile.own && "; added by the compiler", tile.line ? ": " : "", this.line(tile.line, tile.name)),
       tile.note && h("p", { class: "dim" }, tile.note),
-      div("choice", span("dim", "colour"), tile.digits ? span("segments", modes) : "bank", span("grow"), this.readout),
+      div("choice", tile.digits && span("segments", modes), span("dim", !tile.digits ? "hue and light to dark: bank" : this.byRegister ? "light to dark: register" : "hue: warp, light to dark: lane"), span("grow"), this.readout),
       this.board,
     ];
   }

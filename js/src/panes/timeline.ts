@@ -175,7 +175,7 @@ export class Timeline implements Pane {
       `group-${group}`,
       [
         span("name", `${group} ▸ ${stages.length}`, hits > 0 && span("hits", hits)),
-        span("counts", span("plus", `+${grouped(sum((s) => s.plus))}`), span("minus", `−${grouped(sum((s) => s.minus))}`), milliseconds(sum((s) => s.milliseconds ?? 0))),
+        span("counts", sum((s) => s.plus + s.minus) ? [span("plus", `+${grouped(sum((s) => s.plus))}`), span("minus", `−${grouped(sum((s) => s.minus))}`)] : "no change", " ", milliseconds(sum((s) => s.milliseconds ?? 0))),
       ],
       () => this.shell.set({ openGroups: new Set([...state.openGroups, group]) }),
       { class: "chip folded", role: "tab", "aria-selected": "false", "data-group": group, tabindex: -1, title: `show the ${stages.length} stages of ${group}` },
