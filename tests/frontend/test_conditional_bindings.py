@@ -104,6 +104,27 @@ out[1] = z
 w = 1
 y = m > 2 and (w := 2 ** 40)
 out[2] = w % 1000
+## another type in between, which both branches replace
+x = n + 0
+if m > 2:
+    if (x := (not x)) if a[2] > 9 else m:
+        x = n + 0
+    else:
+        x = m + 0
+    if n > 1:
+        x = (3 if not x else m) + 0
+out[0] = x
+## deleted in between
+x = n + 0
+if m > 2:
+    del x
+    if a[2] > n:
+        x = n + 1
+    else:
+        x = m + 0
+    if n > 1:
+        x = (3 if not x else m) + 0
+out[0] = x
 ## two loops
 x = 0
 for i in range(3):

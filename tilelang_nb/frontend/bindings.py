@@ -114,17 +114,22 @@ class Bindings:
 
         The name lost the scalar in this scope (`del`, a refusal, a `T.Parallel` loop); a new binding goes on with it.
         """
-        if isinstance(state, Hidden):
+        saved = None if isinstance(state, Hidden) else self.outer_scalar(name)
+        if saved is None:
             return state
+        self.note_rebound(name, node)  # after this scope the name may again be without a value
+        self.frame.set(name, saved)
+        return saved
+
+    def outer_scalar(self, name: str) -> Mutable | None:
+        """The mutable scalar of an outer scope that a name held before it lost its value in this one."""
         key, scope = (self.frame, name), self.scope
         while scope is not None and scope.kind != "parallel":
             saved = scope.saved.get(key)
             if isinstance(saved, Mutable) and saved.scope.open and (saved.scope is not self.scope or saved.explicit):
-                self.note_rebound(name, node)  # after this scope the name may again be without a value
-                self.frame.set(name, saved)
                 return saved
             scope = scope.parent  # type: ignore[assignment]
-        return state
+        return None
 
     def note_rebound(self, name: str, node: ast.AST) -> None:
         """The name is about to change in this scope."""
@@ -173,7 +178,10 @@ class Bindings:
         for name in names:
             site = self.frame.site(name, node)
             before = self.frame.binding(name)
-            if site in self.promoted and not self.scope.host and not isinstance(before, Mutable):
+            lost = before is None or isinstance(before, Gone)
+            if isinstance(before, Mutable) or (lost and self.outer_scalar(name) is not None):
+                continue  # the branches store into it
+            if site in self.promoted and not self.scope.host:
                 scalars[name] = self.declare(name, site)
                 self.frame.set(name, before)
         return scalars
