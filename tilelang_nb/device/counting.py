@@ -175,7 +175,7 @@ def _accesses(launch: Any, read: set[str], written: set[str]) -> None:
             (read if "g2s" in name else written).update(shown[one] for one in variables(call) if one in shown)
         for argument in call.args:
             if getattr(getattr(argument, "op", None), "name", "") == "tirx.address_of":
-                source = getattr(argument.args[0], "source", None)  # a tensor map has none
+                source: Any = getattr(argument.args[0], "source", None)  # a tensor map has none
                 if extern.startswith("tl_atomic") and scope(source) == "global":
                     written.add(source.name)
 
