@@ -11,6 +11,7 @@ from ..source.diagnostic import Refusal
 from . import numba_device
 
 ROLES = "tl.enable_auto_warp_specialization"
+WHERE_FASTER = "where faster"  # as its value: the lowering judges; True divides whatever can be divided
 TARGETS = ("auto", "cuda", "sim")
 DEFAULT_ARCH = "sm_90a"
 ARCHITECTURES = (
@@ -34,7 +35,7 @@ class Target:
     @property
     def options(self) -> dict[str, Any]:
         """Options of the lowering that hold where a compilation does not say otherwise."""
-        return {ROLES: True} if self.roles else {}
+        return {ROLES: WHERE_FASTER} if self.roles else {}
 
     def __str__(self) -> str:
         return f"{self.kind} ({self.arch})"
