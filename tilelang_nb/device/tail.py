@@ -30,6 +30,7 @@ from .load_ahead import load_ahead
 from .matrix_addresses import matrix_addresses
 from .nested_choices import nested_choices
 from .short_circuits import short_circuits
+from .unique_variables import unique_variables
 from .vector_accesses import stage_vectors
 from .wide_vectors import ramps_of_wide_indices
 
@@ -102,6 +103,7 @@ def passes_to_split(places: Any) -> tuple[Pass, ...]:
         Pass(
             "load-ahead",
             (
+                _functions("unique_variables", unique_variables),
                 _functions("short_circuits", short_circuits),
                 _functions("nested_choices", nested_choices),
                 _functions("keep_large_values", keep_large_values),
