@@ -25,6 +25,7 @@ STEPS = {
     "pin a line": (100, "click('[data-tnb=source] [data-line=\"5\"]')"),
     "open the unroll view": (200, "click('[data-tnb=tab][data-name=unroll]')"),
     "sweep to another turn": (100, "sweep()"),
+    "switch to a stage of TIR": (100, "click('[data-tnb=chip][data-name=lower]')"),
     "diff of two stages, this thread": (100, "click('[data-tnb=tab][data-name=diff]')"),
     "diff of two stages, until shown": (
         1000,

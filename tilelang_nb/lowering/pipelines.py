@@ -89,7 +89,8 @@ def find_pipelines(function: Any, staying: list[CopyInTurn] | None = None) -> li
     staying: gets the copies of such loops that cannot run ahead.
     """
     loops: list[Any] = []
-    if not _collect(function.body, loops) or not loops:
+    _collect(function.body, loops)
+    if not loops or not _readable(function.body):
         return []
     sources = views(function.body)
     found: list[CopyInTurn] = [] if staying is None else staying
@@ -97,15 +98,28 @@ def find_pipelines(function: Any, staying: list[CopyInTurn] | None = None) -> li
     return _with_tiles_of_their_own(plans, function.body, found)
 
 
-def _collect(node: Any, loops: list[Any]) -> bool:
-    """Finds the loops that ask for stages, by statements alone; False where an expression cannot be looked through."""
-    if isinstance(node, tir.For) and wanted_stages(node) > 1:
-        loops.append(node)
+def _collect(node: Any, loops: list[Any]) -> None:
+    """Finds the loops that ask for stages, by statements alone."""
+    if isinstance(node, tir.SeqStmt):
+        for one in node.seq:
+            _collect(one, loops)
+    elif isinstance(node, tir.For | tir.While | tir.AttrStmt):
+        if isinstance(node, tir.For) and wanted_stages(node) > 1:
+            loops.append(node)
+        _collect(node.body, loops)
+    elif isinstance(node, tir.IfThenElse):
+        _collect(node.then_case, loops)
+        if node.else_case is not None:
+            _collect(node.else_case, loops)
+
+
+def _readable(node: Any) -> bool:
+    """Can every expression be looked through?"""
     whole = all(manageable(expr) for expr in _expressions(node))
 
     def visit(child: Any) -> Any:
         nonlocal whole
-        whole = whole and _collect(child, loops)
+        whole = whole and _readable(child)
         return child
 
     map_children(node, visit)

@@ -37,6 +37,8 @@ REGISTERS, MOST_REGISTERS, OTHER_VALUES = 65536, 255, 32
 
 def prepare(function: Any, launch: LaunchContext) -> Any:
     """The launch, with `launch.facts["tensor tiles"]` for the targets of its bulk copies; TL302 where one cannot be."""
+    if not _asked(function.body):
+        return function
     found = _Found(launch)
     found.statement(function.body, launch.set)
     if found.copies:
@@ -44,6 +46,19 @@ def prepare(function: Any, launch: LaunchContext) -> Any:
     if not found.registers:
         return function
     return function.with_body(_with_bound(function.body))
+
+
+def _asked(node: Any) -> bool:
+    """Does the launch copy in bulk or divide registers by itself?"""
+    if isinstance(node, tir.Evaluate):
+        return operation_name(node.value) in ("tma_copy", "set_max_nreg")
+    if isinstance(node, tir.SeqStmt):
+        return any(_asked(one) for one in node.seq)
+    if isinstance(node, tir.For | tir.While | tir.AttrStmt):
+        return _asked(node.body)
+    if isinstance(node, tir.IfThenElse):
+        return _asked(node.then_case) or (node.else_case is not None and _asked(node.else_case))
+    return False
 
 
 class _Found:
