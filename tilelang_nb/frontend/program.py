@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from tilelang_nb.source.uncopied import Uncopied
+
 from ..source.text import Span, Text
 from .unroll import Node
 
@@ -29,7 +31,7 @@ class Parameter:
 
 
 @dataclass(frozen=True)
-class TileProgram:
+class TileProgram(Uncopied):
     """A kernel as a tile program (see `language.tile_program`).
 
     function: the PrimFunc; `global_symbol` is the name.  span: the `def` line of the kernel.  expansion: root of the

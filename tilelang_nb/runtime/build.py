@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
+from tilelang_nb.source.uncopied import Uncopied
+
 from ..language.tile_effects import written_parameters
 from ..lowering import lower
 from ..simulator import Program
@@ -17,7 +19,7 @@ from .device_launch import Loaded
 from .internal import internal_error
 
 
-class Build:
+class Build(Uncopied):
     """A lowered program.  Its parts are made when first asked for, and never change.
 
     program: the tile program that was lowered; the shape variables of the launches are those of its parameters.

@@ -11,6 +11,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, overload
 
+from tilelang_nb.source.uncopied import Uncopied
+
 from ..frontend.limits import VARIABLE, limits_of
 from ..frontend.session import Session
 from ..source.cures import with_fixes
@@ -25,7 +27,7 @@ from .target import Target, resolve
 
 
 @dataclass(frozen=True)
-class Compilation:
+class Compilation(Uncopied):
     """A compiled cell.
 
     diagnostics: sorted by place.  namespace: the cell's names after it ran.  kernels: every kernel that the cell
@@ -68,7 +70,7 @@ class Compilation:
         return views.view("json")(self)
 
 
-class KernelMaker:
+class KernelMaker(Uncopied):
     """Makes the kernels of one cell.
 
     While the cell runs every kernel is collected, and its mistakes are reported with those of the cell.  A factory of

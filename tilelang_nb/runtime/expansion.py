@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from tilelang_nb.source.uncopied import Uncopied
+
 # Gives, for the name of a stage, the number of the statement that each printed line comes from (None: from none).
 StatementsOf = Callable[[str], "list[int | None]"]
 
@@ -102,7 +104,7 @@ def _intervals(turn: Any) -> Iterator[tuple[int, int]]:
 
 
 @dataclass(frozen=True)
-class ExpansionNode:
+class ExpansionNode(Uncopied):
     """A kernel, or something that was expanded while it was built.
 
     kind: "kernel", "for", "comprehension", "macro" or "unroll".  line: where it stands.  label: its target or name.

@@ -7,6 +7,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, NoReturn, overload
 
+from tilelang_nb.source.uncopied import Uncopied
+
 from ..layout.maps import Layouts
 from ..source import catalogue as say
 from ..source.diagnostic import Diagnostic, Refusal
@@ -32,7 +34,7 @@ from .timing import Benchmark, bench, no_timing
 __all__ = ["Kernel", "Launch", "SimulatorFindings", "launches"]
 
 
-class Kernel:
+class Kernel(Uncopied):
     """A `@T.prim_func`, compiled on first need for its target.
 
     Calling it launches it: `k(A, B, C)` with NumPy arrays, or what gives its memory through `__array_interface__`,

@@ -9,12 +9,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from tilelang_nb.source.uncopied import Uncopied
+
 from ..source.text import Span, Text
 from . import views
 
 
 @dataclass(frozen=True)
-class Stage:
+class Stage(Uncopied):
     """One stage.  The text is printed when first asked for.
 
     changed: did the stage change the program?  module: the IR after the stage; None for `source`, `cuda`, `ptx` and

@@ -13,6 +13,8 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from tilelang_nb.source.uncopied import Uncopied
+
 from ..frontend.definitions import definition_of
 from ..frontend.eager_syntax import is_eager
 from ..frontend.locate import header_span
@@ -26,7 +28,7 @@ from .pass_config import options_of
 OutIdx = int | list[int] | tuple[int, ...] | None
 
 
-class JitFunction:
+class JitFunction(Uncopied):
     """A factory of kernels: calling it gives the kernel for these arguments, compiled.
 
     func: the function.  signature: its parameters.  A call raises CompileError, with TL004 where the function returns
