@@ -116,7 +116,8 @@ def tvm_thread_allreduce(size: Any, value: Any, condition: Any, result: Any, *ax
     size: 1, the number of values.  value: a number.  condition: threads where it is false contribute the identity.
     result: an element of `T.alloc_local` or a variable.  axes: thread indices, as `T.get_thread_binding` gives them.
     All threads of the block must take part.  Floats narrower than float32 are combined in float32 and rounded once.
-    Errors: TL208 (outside a launch, no `T.attr` around it), TL004 (operands), TL205 (dtypes), TL201 (memory).
+    Errors: TL208 (outside a launch, no `T.attr` around it), TL004 (operands, memory), TL205 (dtypes), TL302 (several
+    values).
     Source: TVM's `tvm_thread_allreduce`.
     """
     called = "T.tvm_thread_allreduce"

@@ -18,10 +18,11 @@ def with_own_names(node: Any) -> Any:
         parts: list[Any] = []
         names: dict[Any, Any] = {}
         for one in node.seq:
-            one = with_own_names(substitute(one, names)) if names else with_own_names(one)
             if isinstance(one, tir.Bind):
-                names[one.var] = tir.Var(one.var.name, one.var.ty)
-                one = tir.Bind(names[one.var], one.value, one.span)
-            parts.append(one)
+                value = substitute(one.value, names)
+                names[one.var] = tir.Var(one.var.name, one.var.ty)  # a second binding of a variable holds from there on
+                parts.append(tir.Bind(names[one.var], value, one.span))
+            else:
+                parts.append(with_own_names(substitute(one, names)))
         return sequence(parts, node.span)
     return map_children(node, with_own_names)

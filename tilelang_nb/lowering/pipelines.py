@@ -25,7 +25,18 @@ from tilelang_nb.language.tile_program import RegionOperand, TileCall, operation
 
 from .context import SHARED
 from .loop_effects import Effects
-from .rewrite import constant, dtype_of, has, manageable, map_children, scope, statements, substitute, variables, walk
+from .rewrite import (
+    constant,
+    dtype_of,
+    each_statement,
+    has,
+    manageable,
+    scope,
+    statements,
+    substitute,
+    variables,
+    walk,
+)
 from .views import root, views
 
 STAGES = "tl.num_stages"
@@ -88,42 +99,14 @@ def find_pipelines(function: Any, staying: list[CopyInTurn] | None = None) -> li
 
     staying: gets the copies of such loops that cannot run ahead.
     """
-    loops: list[Any] = []
-    _collect(function.body, loops)
-    if not loops or not _readable(function.body):
+    inside = list(each_statement(function.body))
+    loops = [node for node in inside if isinstance(node, tir.For) and wanted_stages(node) > 1]
+    if not loops or not all(manageable(expr) for node in inside for expr in _expressions(node)):
         return []
     sources = views(function.body)
     found: list[CopyInTurn] = [] if staying is None else staying
     plans = [plan for plan in (_plan(node, sources, found) for node in loops) if plan is not None]
     return _with_tiles_of_their_own(plans, function.body, found)
-
-
-def _collect(node: Any, loops: list[Any]) -> None:
-    """Finds the loops that ask for stages, by statements alone."""
-    if isinstance(node, tir.SeqStmt):
-        for one in node.seq:
-            _collect(one, loops)
-    elif isinstance(node, tir.For | tir.While | tir.AttrStmt):
-        if isinstance(node, tir.For) and wanted_stages(node) > 1:
-            loops.append(node)
-        _collect(node.body, loops)
-    elif isinstance(node, tir.IfThenElse):
-        _collect(node.then_case, loops)
-        if node.else_case is not None:
-            _collect(node.else_case, loops)
-
-
-def _readable(node: Any) -> bool:
-    """Can every expression be looked through?"""
-    whole = all(manageable(expr) for expr in _expressions(node))
-
-    def visit(child: Any) -> Any:
-        nonlocal whole
-        whole = whole and _readable(child)
-        return child
-
-    map_children(node, visit)
-    return whole
 
 
 def _expressions(node: Any) -> list[Any]:

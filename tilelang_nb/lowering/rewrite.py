@@ -6,7 +6,7 @@ nothing to do returns its input and shows as unchanged.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import tvm
@@ -92,6 +92,20 @@ def map_children(node: Any, visit: Callable[[Any], Any]) -> Any:
             return node
         return branch(node.condition, then, other, node.span)
     return node
+
+
+def each_statement(node: Any) -> Iterator[Any]:
+    """A statement and all inside it, parents first; expressions, which may be without bounds, are not looked at."""
+    yield node
+    if isinstance(node, tir.SeqStmt):
+        for one in node.seq:
+            yield from each_statement(one)
+    elif isinstance(node, tir.For | tir.While | tir.AttrStmt):
+        yield from each_statement(node.body)
+    elif isinstance(node, tir.IfThenElse):
+        yield from each_statement(node.then_case)
+        if node.else_case is not None:
+            yield from each_statement(node.else_case)
 
 
 def branch(condition: Any, then: Any, other: Any = None, span: Any = None) -> Any:

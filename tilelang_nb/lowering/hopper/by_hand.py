@@ -25,7 +25,7 @@ from ..launches import THREAD_EXTENT
 from ..nests import thread_set
 from ..ops.mbarriers import BY_HAND
 from ..ops.registers import divides_registers
-from ..rewrite import constant, map_children, with_body
+from ..rewrite import constant, each_statement, map_children, with_body
 from ..shared_memory import TILES
 from .decision import DISABLE, MOST_RANK
 from .roles import ONE_BLOCK
@@ -48,17 +48,12 @@ def prepare(function: Any, launch: LaunchContext) -> Any:
     return function.with_body(_with_bound(function.body))
 
 
-def _asked(node: Any) -> bool:
+def _asked(body: Any) -> bool:
     """Does the launch copy in bulk or divide registers by itself?"""
-    if isinstance(node, tir.Evaluate):
-        return operation_name(node.value) in ("tma_copy", "set_max_nreg")
-    if isinstance(node, tir.SeqStmt):
-        return any(_asked(one) for one in node.seq)
-    if isinstance(node, tir.For | tir.While | tir.AttrStmt):
-        return _asked(node.body)
-    if isinstance(node, tir.IfThenElse):
-        return _asked(node.then_case) or (node.else_case is not None and _asked(node.else_case))
-    return False
+    return any(
+        isinstance(node, tir.Evaluate) and operation_name(node.value) in ("tma_copy", "set_max_nreg")
+        for node in each_statement(body)
+    )
 
 
 class _Found:

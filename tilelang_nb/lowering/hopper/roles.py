@@ -32,6 +32,7 @@ from ..launches import THREAD_EXTENT
 from ..loop_effects import Effects
 from ..memory_overlap import ORDERED
 from ..ops.accumulator_store import BOX, TILE
+from ..own_names import with_own_names
 from ..plan_pipelines import Pipeline, Producer, in_version
 from ..rewrite import (
     Load,
@@ -350,7 +351,8 @@ class _Roles:
             self._release(values, slot, second.span),
         ]
         turns = loop(node, extent=last, body=sequence(steady, span), annotations={})
-        whole = sequence([*before, turns, *after], span)
+        # What prepares and follows a product stands in front of the loop and in it.
+        whole = sequence([with_own_names(sequence(before, span)), turns, *after], span)
         if not self.launch.analyzer.can_prove(node.extent >= 1):
             whole = branch(node.extent >= 1, whole, None, span)
         return sequence([tir.AllocBuffer(words, None, span), whole], span)
