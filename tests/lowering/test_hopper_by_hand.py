@@ -119,6 +119,16 @@ def test_a_missing_wait_is_found() -> None:
     assert any("T.mbarrier_wait_parity" in str(one) for one in findings)
 
 
+def test_a_deadlock_says_what_is_missing_when_nobody_can_go_on() -> None:
+    """Not what was missing when the first thread began to wait: the arrivals came after that, the bytes never do."""
+    text = ROLES.format(multiply=MULTIPLIED["a product that is over"])
+    arrival = "T.barrier_arrive(full[ko % 3])"
+    text = text.replace(arrival, "T.mbarrier_expect_tx(full[ko % 3], 1); " + arrival)
+    _, _, _, findings = run(text)
+    (found,) = [one for one in findings if one.code == "TL405"]
+    assert "wait for 128 bytes at the barrier `full` that no copy brings" in found.message
+
+
 REFUSED = {
     "rows of the array": ("(320, 325)", "(32, 128)", "the rows of `B` are not known to be multiples of 16 bytes"),
     "tiles that are too wide": ("(320, 328)", "(32, 512)", "no bulk copy fills a tile of the shape of `B_s`"),

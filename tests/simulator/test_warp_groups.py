@@ -78,7 +78,7 @@ EXPECTED: dict[str, tuple[Callable[[str, Any], Any], str, int, str]] = {
         dropped("wgmma_commit_group"), "TL401", STORE, "while a matrix product is still adding to it",
     ),
     "bytes that nobody announced": (
-        dropped("expect_tx"), "TL405", GEMM, "49152 bytes more have reached than were announced",
+        dropped("expect_tx"), "TL405", GEMM, "bytes more have reached than were announced to it",
     ),
     "fewer bytes announced than come": (
         with_operand("expect_tx", 1, 49152 - 128), "TL405", GEMM, "128 bytes more have reached",

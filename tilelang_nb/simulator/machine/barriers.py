@@ -25,13 +25,17 @@ Mask = Any
 class Wait:
     """What a blocked strand yields.
 
-    text: what it waits for; told: it says for whom, too.
+    said: what it waits for at the time of asking, as others may have come meanwhile; told: it says for whom, too.
     """
 
     ready: Callable[[], bool]
-    text: str
+    said: Callable[[], str]
     site: int
     told: bool = False
+
+    @property
+    def text(self) -> str:
+        return self.said()
 
 
 class Deadlock(Exception):
@@ -177,13 +181,14 @@ class Barriers:
         def ready() -> bool:
             return all(barrier.generation != before for barrier, before, _, _ in table)
 
+        def said() -> str:
+            barrier, which, expected = next(
+                (barrier, which, expected) for barrier, before, which, expected in table if barrier.generation == before
+            )
+            return f"barrier {which}: {barrier.arrived} of {expected} threads have arrived"
+
         while not ready():
-            waiting = [
-                f"barrier {which}: {barrier.arrived} of {expected} threads have arrived"
-                for barrier, before, which, expected in table
-                if barrier.generation == before
-            ]
-            yield Wait(ready, waiting[0], site)
+            yield Wait(ready, said, site)
         for barrier, before, *_ in table:
             self._acquire(barrier.opened[before & 1])
         self._order_own()
@@ -226,10 +231,12 @@ class Barriers:
                     self.land(barrier)
             return all(barrier.phase != bit for barrier, _, bit in waits)
 
-        while not ready():
+        def said() -> str:
             barrier, bit = next((barrier, bit) for barrier, _, bit in waits if barrier.phase == bit)
-            name = self.machine.sites[site].buffer
-            yield Wait(ready, f"{_missing(barrier, name)}, in its phase of parity {bit}", site)
+            return f"{_missing(barrier, self.machine.sites[site].buffer)}, in its phase of parity {bit}"
+
+        while not ready():
+            yield Wait(ready, said, site)
         for barrier, _, bit in waits:
             self._acquire(barrier.ended.get(bit, {}))  # the phase before the first has no arrivals
 
@@ -304,8 +311,13 @@ def _active_blocks(mask: np.ndarray, blocks: int) -> np.ndarray:
 
 def _wait_of_all(blocked: list[tuple[Any, Wait]]) -> Wait:
     """Ready when one of the strands is."""
-    texts = [wait.text if wait.told else f"{_named(strand.threads)} {wait.text}" for strand, wait in blocked]
-    return Wait(lambda: any(wait.ready() for _, wait in blocked), "; ".join(texts), blocked[0][1].site, True)
+
+    def said() -> str:
+        return "; ".join(
+            wait.text if wait.told else f"{_named(strand.threads)} {wait.text}" for strand, wait in blocked
+        )
+
+    return Wait(lambda: any(wait.ready() for _, wait in blocked), said, blocked[0][1].site, True)
 
 
 def _named(threads: np.ndarray) -> str:

@@ -247,10 +247,12 @@ class WarpGroups:
                 def ready(held: Any = held, before: int = before) -> bool:
                     return (sum(held.values()) - before + count) * WARPGROUP <= machine.register_pool
 
-                while not ready():
+                def said(held: Any = held, before: int = before) -> str:
                     free = machine.register_pool // WARPGROUP - sum(held.values()) + before
-                    text = f"{count} registers for each thread; {free} are free for its warp group"
-                    yield Wait(ready, text, site)
+                    return f"{count} registers for each thread; {free} are free for its warp group"
+
+                while not ready():
+                    yield Wait(ready, said, site)
                 held[int(group)] = count
 
 
