@@ -61,9 +61,12 @@ def matmul(
         return rng.integers(-4, 5, shape).astype(np.float32).astype(numpy_type(name))
 
     left, right = numbers(a, host), numbers(b, host_other)
+    if dtype == "uint8":
+        left, right = rng.integers(0, 9, a).astype(np.uint8), rng.integers(0, 9, b).astype(np.uint8)
     wide = left.astype(np.float64), right.astype(np.float64)
     expected = (wide[0].T if ta else wide[0]) @ (wide[1].T if tb else wide[1])
-    c = np.full((m, n), np.nan, ml_dtypes.bfloat16 if out == "bfloat16" else numpy_type(out or "float32"))
+    untouched = 99 if out == "int32" else np.nan
+    c = np.full((m, n), untouched, ml_dtypes.bfloat16 if out == "bfloat16" else numpy_type(out or "float32"))
     return SimpleNamespace(
         lowered=result, launch=result.launches[0], arguments={"A": left, "B": right, "C": c}, expected=expected
     )

@@ -15,6 +15,7 @@ GROUP = 128  # threads
 ROWS = 64
 COLUMNS = 8
 MOST_COLUMNS = 256  # of one instruction
+INTEGER_COLUMNS = {8, 24, *range(16, 224 + 1, 16)}  # of one that multiplies integers, as TVM's table has them
 
 
 @dataclass(frozen=True)
@@ -48,10 +49,10 @@ def group_grid(rows: int, columns: int, threads: int, policy: str, strip: int = 
     return GroupGrid(*(min(grids) if policy == "full_col" else max(grids)))
 
 
-def instruction_columns(columns: int, strip: int = COLUMNS) -> int:
+def instruction_columns(columns: int, strip: int = COLUMNS, integers: bool = False) -> int:
     """Columns of one instruction where a warp group has `columns`: all of them, or the largest equal part that fits."""
-    parts = next(p for p in range(1, columns + 1) if columns % (p * strip) == 0 and columns // p <= MOST_COLUMNS)
-    return columns // parts
+    parts = (columns // p for p in range(1, columns + 1) if columns % (p * strip) == 0)
+    return next(part for part in parts if part <= MOST_COLUMNS and (not integers or part in INTEGER_COLUMNS))
 
 
 def group_operand(shape: Sequence[int], grid: GroupGrid, each: int) -> Fragment:

@@ -11,24 +11,24 @@ from typing import Any
 from tvm import tirx as tir
 
 from tilelang_nb.language.tile_program import TileCall
-from tilelang_nb.layout.matrix import Instruction
-
 from ..context import LaunchContext
 from ..ops.all_reduce import unrolled
 from .packing import packed, unpacked
 
 
 class Accumulators:
-    """`before()` and `after()` are statements around the product; `tile(number)` the operand of an instruction."""
+    """`before()` and `after()` are statements around the product; `tile(number)` the operand of an instruction.
 
-    def __init__(self, call: TileCall, launch: LaunchContext, instruction: Instruction):
+    elements: of C in an instruction, for one thread.  total: the type in which it accumulates, as PTX names it.
+    """
+
+    def __init__(self, call: TileCall, launch: LaunchContext, elements: int, total: str):
         c = call["c"].buffer
         self.held = launch.registers[c]
         self.count = launch.layouts[c].register_count
         self.dtype, self.clear = str(c.dtype), call["clear_accum"]
         self.each = 1  # elements in a register
-        self.elements = instruction.c_elements
-        total = instruction.form.rsplit(".", 1)[1]
+        self.elements = elements
         if self.dtype == "int32":
             self.total = launch.local(self.count, "uint32", "total")
         elif self.dtype == "float16":
@@ -46,11 +46,16 @@ class Accumulators:
         count = self.elements // self.each
         return [tir.BufferLoad(self.total, [number * count + k]) for k in range(count)]
 
-    def before(self) -> list[tir.Stmt]:
-        """C, or zero where `clear_accum` holds."""
+    def before(self, cleared: bool = True) -> list[tir.Stmt]:
+        """C, or zero where `clear_accum` holds; cleared: false where the instructions see to that themselves."""
         known = bool(self.clear.value) if isinstance(self.clear, tir.IntImm) else None
         result: list[tir.Stmt] = [tir.AllocBuffer(self.total)] if self.moved else []
-        if known is True:
+        if not cleared:
+            if self.moved and known is None:
+                result.append(tir.IfThenElse(tir.Not(self.clear), self._loaded(), None))
+            elif self.moved and not known:
+                result.append(self._loaded())
+        elif known is True:
             result.append(self._cleared())
         elif known is None:
             result.append(tir.IfThenElse(self.clear, self._cleared(), self._loaded() if self.moved else None))

@@ -136,7 +136,7 @@ def lower(call: TileCall, launch: LaunchContext, instruction: Instruction) -> ti
     word = "float64" if instruction.form.endswith("f64") else "uint32"
     left = launch.local(slabs * instruction.a_registers, word, "a_operand")
     right = launch.local(strips * instruction.b_registers, word, "b_operand")
-    total = Accumulators(call, launch, instruction)
+    total = Accumulators(call, launch, instruction.c_elements, instruction.form.rsplit(".", 1)[1])
 
     def multiply(i: Any, j: Any) -> tir.Stmt:
         tile = total.tile(i * strips + j)

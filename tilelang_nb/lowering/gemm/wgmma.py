@@ -31,6 +31,7 @@ from ..index_arithmetic import fold
 from ..ops.all_reduce import unrolled
 from ..rewrite import constant, dtype_of, nothing, scope, sequence
 from ..shared_memory import TILES
+from .accumulators import Accumulators
 from .engine import extents, operand_dtype
 from .packing import packed
 
@@ -39,13 +40,16 @@ PACKED = "packed operands"  # the fact: per-thread arrays that hold fragments as
 RUNNING = "running products"  # the fact: accumulators of products that `T.wait_wgmma` waits for
 DESCRIPTOR = "tl_wgmma_descriptor"
 REGISTER_FENCE = "tl_register_fence"
-# operand dtype -> (name in PTX, accumulator in PTX and its dtype)
+_F32 = {"float32": "f32"}
+# operand dtype -> (name in PTX, accumulators of C by its dtype); float8 sums that C holds in float16 are rounded once
 _OPERANDS = {
-    "float16": ("f16", "f32", "float32"),
-    "bfloat16": ("bf16", "f32", "float32"),
-    "tfloat32": ("tf32", "f32", "float32"),
-    "float8_e4m3fn": ("e4m3", "f32", "float32"),
-    "float8_e5m2": ("e5m2", "f32", "float32"),
+    "float16": ("f16", {**_F32, "float16": "f16"}),
+    "bfloat16": ("bf16", _F32),
+    "tfloat32": ("tf32", _F32),
+    "float8_e4m3fn": ("e4m3", {**_F32, "float16": "f32"}),
+    "float8_e5m2": ("e5m2", {**_F32, "float16": "f32"}),
+    "int8": ("s8", {"int32": "s32"}),
+    "uint8": ("u8", {"int32": "s32"}),
 }
 
 
@@ -82,7 +86,7 @@ def choose(call: TileCall, tiles: dict[Any, TensorTile], threads: int) -> GroupE
     """The engine of a gemm whose operands have the layout of bulk copies, or why there is none."""
     a, b, c = call["a"], call["b"], call["c"]
     dtype = operand_dtype(call)
-    if dtype not in _OPERANDS or dtype_of(c.buffer) != _OPERANDS[dtype][2]:
+    if dtype not in _OPERANDS or dtype_of(c.buffer) not in _OPERANDS[dtype][1]:
         return f"no wgmma multiplies {dtype} into {dtype_of(c.buffer)}"
     held = scope(a.buffer) == FRAGMENT
     if scope(c.buffer) != FRAGMENT or b.buffer not in tiles or not (held or a.buffer in tiles):
@@ -92,7 +96,7 @@ def choose(call: TileCall, tiles: dict[Any, TensorTile], threads: int) -> GroupE
     if held and (call.boolean("transpose_a") or operand_dtype(call) not in ("float16", "bfloat16")):
         return "wgmma takes A from registers only as it is, and of 16 bits"
     word = _OPERANDS[dtype][0]
-    other = _OPERANDS.get(dtype_of(b.buffer), (word, "", ""))[0] if dtype != "tfloat32" else word
+    other = _OPERANDS.get(dtype_of(b.buffer), (word, {}))[0] if dtype != "tfloat32" else word
     turned = call.boolean("transpose_a"), not call.boolean("transpose_b")
     for region, is_turned in ((b, turned[1]),) if held else ((a, turned[0]), (b, turned[1])):
         tile = tiles[region.buffer]
@@ -109,8 +113,9 @@ def choose(call: TileCall, tiles: dict[Any, TensorTile], threads: int) -> GroupE
     grid = group_grid(rows, columns, threads, call["policy"], strip)
     if grid is None:
         return f"{threads // GROUP} warp groups do not divide C of {rows} by {columns} into whole instructions"
-    count = instruction_columns(columns // grid.across, strip)
-    return GroupEngine(grid, count, STEP // size, (_OPERANDS[dtype][1], word, other), turned)
+    total = _OPERANDS[dtype][1][dtype_of(c.buffer)]
+    count = instruction_columns(columns // grid.across, strip, total == "s32")
+    return GroupEngine(grid, count, STEP // size, (total, word, other), turned)
 
 
 def _whole_fragment(region: RegionOperand) -> bool:
@@ -164,9 +169,9 @@ def lower(call: TileCall, launch: LaunchContext, engine: GroupEngine) -> tir.Stm
     """The product for the C registers of one thread."""
     tiles = launch.facts[TILES]
     a, b, c = call["a"], call["b"], call["c"]
-    total = launch.registers[c.buffer]
     rows, columns = extents(c)
-    grid, held = engine.grid, columns // engine.grid.across // 2  # registers of 64 rows
+    total = Accumulators(call, launch, engine.columns // 2, engine.kinds[0])
+    grid = engine.grid
     slabs, parts = rows // ROWS // grid.down, columns // grid.across // engine.columns
     steps = extents(a)[0 if engine.turned[0] else 1] // engine.depth
     group = launch.thread // GROUP
@@ -187,8 +192,6 @@ def lower(call: TileCall, launch: LaunchContext, engine: GroupEngine) -> tir.Stm
         return _descriptor(region, tile, offset, turned, launch)
 
     def multiply(i: int, part: int, k: Any) -> tir.Stmt:
-        at = i * held + part * engine.columns // 2
-        registers = [tir.BufferLoad(total, [at + r]) for r in range(engine.columns // 2)]
         first: list[Any]
         if left is None:
             first = [tir.BufferLoad(words, [(i * steps + k) * 4 + r]) for r in range(4)]
@@ -196,21 +199,24 @@ def lower(call: TileCall, launch: LaunchContext, engine: GroupEngine) -> tir.Stm
             first = [descriptor(a, left, engine.turned[0], first_row + i * ROWS, k)]
         second = descriptor(b, right, engine.turned[1], first_column + part * engine.columns, k)
         turns = engine.turned[1:] if left is None else engine.turned
-        transposes = [int(turned) for turned in turns] if engine.kinds[1] in ("f16", "bf16") else []
+        modifiers = [] if engine.kinds[0] == "s32" else [1, 1]  # neither operand is negated
+        if engine.kinds[1] in ("f16", "bf16"):
+            modifiers += [int(turned) for turned in turns]
         text = f"wgmma.mma_async.sync.aligned.{engine.form}"
-        return tir.Evaluate(ptx[text](*registers, *first, second, _keep(clear, k), 1, 1, *transposes))
+        return tir.Evaluate(ptx[text](*total.tile(i * parts + part), *first, second, _keep(clear, k), *modifiers))
 
     def step(k: Any) -> tir.Stmt:
         return sequence([multiply(i, part, k) for i in range(slabs) for part in range(parts)])
 
     body = [
         *packing,
+        *total.before(cleared=False),
         tir.Evaluate(ptx["wgmma.fence.sync.aligned"]()),
         unrolled("k", steps, step),
         tir.Evaluate(ptx["wgmma.commit_group.sync.aligned"]()),
     ]
-    if call["asynchronous"] is None:
-        body += [tir.Evaluate(ptx["wgmma.wait_group.sync.aligned"](0)), _registers_fence(total)]
+    if call["asynchronous"] is None or total.moved:
+        body += [tir.Evaluate(ptx["wgmma.wait_group.sync.aligned"](0)), _registers_fence(total.total), *total.after()]
     else:
         launch.facts.setdefault(RUNNING, {})[c.buffer] = None
     return sequence(body, call.span)

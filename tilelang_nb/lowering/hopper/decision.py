@@ -132,9 +132,14 @@ class _Decision:
         overlaps: dict[Any, Overlap] = {}
         for plan in plans:
             found = find_overlap(plan, {})
-            if found is not None and not self.launch.options.get(IN_TURN):
+            if found is not None and not self.launch.options.get(IN_TURN) and self._run_on(found):
                 overlaps[plan.loop.loop_var] = found
         return Specialisation(tiles, self.launch.threads, plans, turns, epilogue, resident, staying, overlaps)
+
+    @staticmethod
+    def _run_on(found: Overlap) -> bool:
+        """Products accumulate in the registers of C themselves."""
+        return all(dtype_of(call["c"].buffer) == "float32" for call in (found.first, found.second))
 
     # ---- the launch ----
 

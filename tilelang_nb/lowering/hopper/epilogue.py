@@ -52,7 +52,7 @@ def find_epilogue(
     engine = engines.get(source.buffer)
     if engine is None or scope(target.buffer) != "global" or target.buffer not in function.params:
         return None
-    if dtype_of(target.buffer) not in PACKING or tuple(target.buffer.ty.strides or ()):
+    if dtype_of(source.buffer) != "float32" or dtype_of(target.buffer) not in PACKING or tuple(target.buffer.ty.strides or ()):
         return None
     shape = [constant(extent) for extent in source.buffer.shape]
     extents = [constant(extent) for extent in target.extent]

@@ -218,7 +218,12 @@ class WarpGroups:
         total = total.reshape(self.B, groups, 4, 2, 8, columns // 8, 4, 2)
         total = total.transpose(5, 3, 7, 0, 1, 2, 4, 6).reshape(columns // 2, self.B, self.T)
         kept = self._lanes(product.keep, groups)
-        if product.target.dtype.kind in "iu":
+        if product.target.dtype.kind == "u" and np.dtype(product.types[0]).itemsize == 2:  # two float16 in a register
+            old = np.ascontiguousarray(product.target).reshape(columns // 4, self.B, self.T, 1).view(np.float16)
+            halves = total.reshape(columns // 4, 2, self.B, self.T).transpose(0, 2, 3, 1)
+            summed = np.where(kept[..., None], old + halves, halves).astype(np.float16)
+            result = np.ascontiguousarray(summed).view(product.target.dtype).reshape(product.target.shape)
+        elif product.target.dtype.kind in "iu":
             total = total.astype(np.int64)
             summed = (np.where(kept, product.target.view(np.int32), 0) + total).astype(np.int32)
             result = summed.view(product.target.dtype)

@@ -14,7 +14,8 @@ from .matrix_calls import TYPES, operands_of, read_registers, register_slice
 from .values import BULK_COPY, Unsupported
 
 DESCRIPTOR = "tl_wgmma_descriptor"
-_PRODUCTS = tuple(f"wgmma_{kind}_{form}" for kind in ("f16", "bf16", "tf32", "fp8", "int") for form in ("ss", "rs"))
+_KINDS = ("f16", "f16_f16acc", "bf16", "tf32", "fp8", "int")
+_PRODUCTS = tuple(f"wgmma_{kind}_{form}" for kind in _KINDS for form in ("ss", "rs"))
 
 
 def accumulators(func: Any) -> set[Any]:
@@ -78,11 +79,12 @@ def _tensor_store(t: Calls, name: str, arguments: list[Any]) -> None:
 
 
 def _commit_stores(t: Calls, name: str, arguments: list[Any]) -> None:
-    t.emit("S.commit_stores()")
+    t.emit(f"S.commit_stores({t.mask})")
 
 
 def _wait_stores(t: Calls, name: str, arguments: list[Any]) -> None:
-    t.emit(f"S.wait_stores({int(arguments[0])})")
+    operands, tokens, _ = operands_of(name, arguments)
+    t.emit(f"S.wait_stores({int(operands[0])}, {bool(tokens.get('read'))}, {t.mask})")
 
 
 def _descriptor(t: Calls, node: Any) -> tuple[str, int]:
@@ -98,9 +100,10 @@ def _product(t: Calls, name: str, arguments: list[Any]) -> None:
     operands, tokens, _ = operands_of(name, arguments)
     columns, depth = (int(number) for number in tokens["shape"].removeprefix("m64n").split("k"))
     kinds = tokens["atype"], tokens["btype"]
-    if any(kind not in TYPES for kind in kinds) or tokens["dtype"] not in ("f32", "s32"):
+    if any(kind not in TYPES for kind in kinds) or tokens["dtype"] not in ("f32", "s32", "f16"):
         raise Unsupported(f"wgmma of {' and '.join(kinds)} into {tokens['dtype']}", t.span)
-    total, rest = operands[: columns // 2], operands[columns // 2 :]
+    held = columns // 4 if tokens["dtype"] == "f16" else columns // 2
+    total, rest = operands[:held], operands[held:]
     found = register_slice(t, total)
     if found is None:
         raise Unsupported("a wgmma whose accumulators are no neighbouring registers", t.span)
@@ -113,7 +116,7 @@ def _product(t: Calls, name: str, arguments: list[Any]) -> None:
         (left, first), rest = _descriptor(t, rest[0]), rest[1:]
         turned_a = str(len(rest) > 4 and bool(int(rest[4])))
     right, second = _descriptor(t, rest[0])
-    if any(int(scale) != 1 for scale in rest[2:4]):
+    if tokens["dtype"] != "s32" and any(int(scale) != 1 for scale in rest[2:4]):
         raise Unsupported("a wgmma that negates an operand", t.span)
     turned_b = str(len(rest) > 4 and bool(int(rest[-1])))
     keep = t.truth(rest[1]).text
