@@ -131,12 +131,27 @@ def test_async_copy(kernel):
     assert (call.name, call.integer("coalesced_width")) == ("async_copy", 2)
 
 
-def test_tma_copy_to_global_is_a_copy(kernel):
+def test_tma_copy_to_global_is_a_group_to_wait_for(kernel, refused):
     a, s = kernel.buffer("a", (8,)), kernel.buffer("s", (8,), memory="shared.dyn")
     T.tma_copy(s, a)
     T.tma_store_arrive()
-    T.tma_store_wait(0)
-    assert [call.name for call in kernel.calls] == ["copy"]
+    T.tma_store_wait(1, read=False)
+    copy, arrive, wait = kernel.calls
+    assert (copy.name, copy["barrier"], copy["scope"]) == ("tma_copy", None, None)
+    assert (arrive.name, wait.name, wait.integer("pending"), wait.boolean("read")) == (
+        "store_arrive",
+        "store_wait",
+        1,
+        False,
+    )
+    with refused("TL004", "T.tma_store_wait"):
+        T.tma_copy(s, a, barrier=T.alloc_barrier(1))
+    with refused("TL205", "converts"):
+        T.tma_copy(s, kernel.buffer("b", (8,), "float16"))
+    with refused("TL004", "whole warps"):
+        T.tma_copy(s, a, leader_scope_threads=48)
+    with refused("TL004", "evict_first"):
+        T.tma_copy(s, a, eviction_policy="soon")
 
 
 def test_tma_copy_into_shared_memory_counts_at_a_barrier(kernel, refused):

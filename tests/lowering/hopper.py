@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 import ml_dtypes
 import numpy as np
+import tvm_ffi
 from lowering.products import numpy_type
+from tvm import tirx as tir
 
 import tilelang_nb
 from tilelang_nb.lowering import lower
@@ -28,6 +31,27 @@ def k(A: T.Tensor({a}, "{dtype}"), B: T.Tensor({b}, "{other}"), C: T.Tensor(({m}
             T.gemm(A_s, B_s, C_l, transpose_A={ta}, transpose_B={tb}, policy=T.GemmWarpPolicy.{policy})
         T.copy(C_l, C[by * {bm}, bx * {bn}])
 """
+
+
+def changed(launch: Any, change: Callable[[str, Any], Any]) -> Any:
+    """The launch with every call as a statement replaced by what `change(name, call)` gives; None drops it."""
+    count = [0]
+
+    def visit(node: Any) -> Any:
+        name = getattr(getattr(node.value, "op", None), "name", "").rpartition(".")[2]
+        result = change(name, node.value)
+        if result is node.value:
+            return node
+        count[0] += 1
+        return tir.Evaluate(tir.const(0, "int32") if result is None else result, node.span)
+
+    body = tvm_ffi.structural_map(launch.body, (tir.Evaluate, visit))
+    assert count[0] > 0
+    return launch.with_body(body)
+
+
+def dropped(name: str, operand: str = "") -> Callable[[str, Any], Any]:
+    return lambda found, call: None if name in found and operand in str(call) else call
 
 
 def lowered(text: str, options: dict[str, Any] | None = None) -> Any:

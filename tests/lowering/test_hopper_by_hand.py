@@ -131,7 +131,7 @@ def test_a_deadlock_says_what_is_missing_when_nobody_can_go_on() -> None:
 
 REFUSED = {
     "rows of the array": ("(320, 325)", "(32, 128)", "the rows of `B` are not known to be multiples of 16 bytes"),
-    "tiles that are too wide": ("(320, 328)", "(32, 512)", "no bulk copy fills a tile of the shape of `B_s`"),
+    "tiles that are too wide": ("(320, 328)", "(32, 520)", "no bulk copy moves a tile of the shape of `B_s`"),
 }
 
 

@@ -8,33 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 import tvm_ffi
-from lowering.hopper import MATMUL, matmul, run
+from lowering.hopper import MATMUL, changed, dropped, matmul, run
 from tvm import tirx as tir
 
 LINES = MATMUL.splitlines()
 COPY_A = next(number for number, line in enumerate(LINES, 1) if "A_s)" in line and "copy" in line)
 COPY_B, GEMM, STORE = COPY_A + 1, COPY_A + 2, COPY_A + 3
-
-
-def changed(launch: Any, change: Callable[[str, Any], Any]) -> Any:
-    """The launch with every call as a statement replaced by what `change(name, call)` gives; None drops it."""
-    count = [0]
-
-    def visit(node: Any) -> Any:
-        name = getattr(getattr(node.value, "op", None), "name", "").rpartition(".")[2]
-        result = change(name, node.value)
-        if result is node.value:
-            return node
-        count[0] += 1
-        return tir.Evaluate(tir.const(0, "int32") if result is None else result, node.span)
-
-    body = tvm_ffi.structural_map(launch.body, (tir.Evaluate, visit))
-    assert count[0] > 0
-    return launch.with_body(body)
-
-
-def dropped(name: str, operand: str = "") -> Callable[[str, Any], Any]:
-    return lambda found, call: None if name in found and operand in str(call) else call
 
 
 def with_operand(name: str, position: int, number: int, old: int | None = None) -> Callable[[str, Any], Any]:
@@ -108,7 +87,8 @@ def test_a_fault_of_results_on_their_way_through_shared_memory_is_found(name: st
     call, words = THROUGH_SHARED[name]
     case = matmul(stages=4, out="float16")
     _, report = run(case, changed(case.launch, dropped(call)))
-    assert [one.code for one in report.findings] == ["TL401"] and words in report.findings[0].message
+    assert {one.code for one in report.findings} == {"TL401"}
+    assert any(words in one.message for one in report.findings)
 
 
 @pytest.mark.parametrize("name", EXPECTED)

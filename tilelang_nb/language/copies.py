@@ -11,6 +11,7 @@ from ..source import catalogue as say
 from ..source.diagnostic import Refusal
 from ..source.wording import tidy
 from .calling import bad_argument, checked_call
+from .launch import WARP, thread_count
 from .operands import (
     BARRIER,
     GLOBAL,
@@ -211,26 +212,44 @@ def tma_copy(
     eviction_policy: str | None = None,
     annotations: dict | None = None,
 ) -> None:
-    """A tensor-memory-accelerator copy (sm_90).
+    """A tensor-memory-accelerator copy (sm_90), started once by the threads around it.
 
-    From global to shared memory the threads around start it once: the bytes of the tile are announced at `barrier`, and
-    counted there when they arrive.  Whoever reads the tile arrives at the barrier (`T.barrier_arrive`) or lets others
-    do so, and waits for its phase (`T.mbarrier_wait_parity`).  The target is a whole tile of two dimensions, or one of
-    several: `tiles[i, :, :]`.  Elements over the edge of the array are 0.
-    From shared to global memory it is done as `T.copy`, complete when the call returns, so `T.tma_store_wait` has
-    nothing to wait for.
+    From global to shared memory: the bytes of the tile are announced at `barrier`, and counted there when they arrive.
+    Whoever reads the tile arrives at the barrier (`T.barrier_arrive`) or lets others do so, and waits for its phase
+    (`T.mbarrier_wait_parity`).  Elements over the edge of the array are 0.
+    From shared to global memory: `T.tma_store_wait` waits for it, before the tile is written again and before the
+    kernel ends.  What these threads wrote into the tile, or know from a barrier to be written, is visible to the copy.
+    Elements over the edge of the array are left out.
+    The tile: whole rows of one of two dimensions, or of one of several: `tiles[i, :, :]`.
+    leader_scope_threads: not one copy but one for each so many neighbouring threads, such as 32 for each warp.
     Errors: TL302 (a cluster mask, other memories, an architecture before sm_90, a tile or array that no bulk copy
     moves), TL204 (shapes), TL205 (dtypes), TL004 (operand).  Source: upstream `tilelang/language/copy_op.py`.
     """
     called = "T.tma_copy"
-    if cluster_mask is not None:
+    options = _annotated(called, annotations, cluster_mask=cluster_mask, eviction_policy=eviction_policy)
+    if options["eviction_policy"] is not None and not isinstance(options["eviction_policy"], int):
+        choice(options["eviction_policy"], called, "eviction_policy", _POLICIES)
+    if options["cluster_mask"] is not None:
         unavailable(f"`{called}` to several blocks of a cluster is not lowered by this version", "leave it out")
     boxes = copy_boxes(src, dst, called)
-    if barrier is None and boxes is not None and (boxes[0].memory, boxes[1].memory) == (SHARED, GLOBAL):
-        _copy("copy", called, *boxes, None, False)
-        return
-    if boxes is None or (boxes[0].memory, boxes[1].memory) != (GLOBAL, SHARED):
+    memories = None if boxes is None else (boxes[0].memory, boxes[1].memory)
+    if boxes is None or memories not in ((GLOBAL, SHARED), (SHARED, GLOBAL)):
         unavailable(f"`{called}` moves tiles between global and shared memory", "use `T.copy` for other memories")
+    region = None
+    if memories == (GLOBAL, SHARED):
+        region = _copy_barrier(called, barrier)
+    elif barrier is not None:
+        bad_argument(f"`{called}` into global memory takes no barrier", "wait for it with `T.tma_store_wait()`")
+    source, target = boxes
+    for side in boxes:
+        _check_inside(side, called)
+    if source.dtype != target.dtype:
+        dtype_mismatch(f"`{called}` from {source.dtype} to {target.dtype}", "use `T.copy`, which converts")
+    builder().operation("tma_copy", source, target, region, _scope(called, leader_scope_threads))
+
+
+def _copy_barrier(called: str, barrier: Any) -> Region:
+    """The barrier that counts the bytes of a copy."""
     if barrier is None:
         bad_argument(
             f"`{called}` into shared memory needs a barrier", "give one of `T.alloc_barrier(count)`: `barrier=bar`"
@@ -238,10 +257,17 @@ def tma_copy(
     region = place(barrier, called, "its barrier")
     if region.memory != BARRIER:
         bad_argument(f"`barrier` of `{called}` is {described(barrier)}", "give one of `T.alloc_barrier(count)`")
-    source, target = boxes
-    if source.dtype != target.dtype:
-        dtype_mismatch(f"`{called}` from {source.dtype} to {target.dtype}", "use `T.copy`, which converts")
-    builder().operation("tma_copy", source, target, region)
+    return region
+
+
+def _scope(called: str, threads: Any) -> int | None:
+    """How many neighbouring threads start one copy; None for all."""
+    if threads is None:
+        return None
+    count = integer(threads, called, "leader_scope_threads", 1)
+    if count % WARP:
+        bad_argument(f"`leader_scope_threads={count}` of `{called}`", f"give a multiple of {WARP}: whole warps")
+    return count if count < thread_count() else None
 
 
 @checked_call

@@ -1,7 +1,6 @@
-"""Hints and fences that change speed or order on the device and never a result, as operations are lowered here.
+"""Hints, and fences and waits for what runs beside the threads.
 
-Stores of tiles are complete when the next statement runs, so there is nothing to wait for.  Arguments are checked all
-the same.
+Arguments are checked also where there is no effect.
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from .calling import bad_argument, checked_call
-from .operands import FRAGMENT, GLOBAL, LOCAL, box, described, integer, require_memory
+from .operands import FRAGMENT, GLOBAL, LOCAL, box, described, flag, integer, require_memory
 from .values import Buffer, Value, builder, number
 
 
@@ -84,18 +83,23 @@ def fence_proxy_async() -> None:
 
 @checked_call
 def tma_store_arrive() -> None:
-    """Closes a group of `T.tma_copy` stores, which are complete already.
+    """Closes a group of stores; each `T.tma_copy` into global memory is a group of its own already.
 
-    Errors: TL004 outside a kernel.  Source: upstream.
+    Errors: TL004 outside a kernel.  Source: upstream; PTX `cp.async.bulk.commit_group`.
     """
-    builder()
+    builder().operation("store_arrive")
 
 
 @checked_call
 def tma_store_wait(count: int = 0, read: bool = True) -> None:
-    """Waits for `T.tma_copy` stores, which are complete already.  Errors: TL004 (count).  Source: upstream."""
-    builder()
-    integer(count, "T.tma_store_wait", "count", 0)
+    """Waits until at most `count` of the latest `T.tma_copy` into global memory have not read their tiles yet.
+
+    The thread that copies waits, so a barrier must stand before others write the tile again; the compiler puts one.
+    read: with False it waits until the copies are over, and the array holds the elements.
+    Errors: TL004 (count).  Source: upstream; PTX `cp.async.bulk.wait_group`.
+    """
+    pending = integer(count, "T.tma_store_wait", "count", 0)
+    builder().operation("store_wait", pending, flag(read, "T.tma_store_wait", "read"))
 
 
 @checked_call

@@ -76,8 +76,11 @@ SIGNATURES: dict[str, tuple[str, ...]] = {
     "barrier_wait": ("barrier", "parity"),
     "barrier_expect_tx": ("barrier", "bytes"),
     "fence_barrier_init": (),  # initialised barriers are there for asynchronous copies
-    # a bulk copy that the threads around start once, with the bytes announced; they wait for its barrier
-    "tma_copy": ("source", "target", "barrier"),
+    # a bulk copy that the threads around start once, or each `scope` of them: into shared memory with the bytes
+    # announced at its barrier, for which they wait; into global memory as a group, for which store_wait waits
+    "tma_copy": ("source", "target", "barrier?", "scope?"),
+    "store_arrive": (),
+    "store_wait": ("pending", "read"),  # read: until the tiles have been read, else until the copies are over
     # bulk copies of a box by one thread; the barrier counts the bytes of a load
     "tensor_load": ("source", "target", "barrier"),
     "tensor_store": ("source", "target"),
@@ -88,6 +91,7 @@ SIGNATURES: dict[str, tuple[str, ...]] = {
     "set_max_nreg": ("count", "increase"),
     "wait_wgmma": ("pending", "accumulator?"),  # accumulator: the one whose product is over then
     "pack_operand": ("source", "packed"),  # a fragment into registers of two elements, as products take them
+    "warp_group_turn": ("action", "groups"),  # action: open take give close; see ops/turns.py
     "fence_proxy_async": (),
     "commit_group": (),
     "wait_group": ("pending",),
@@ -105,6 +109,8 @@ _WRITTEN = {
     "barrier_expect_tx": "mbarrier_expect_tx",
     "commit_group": "ptx_commit_group",
     "wait_group": "ptx_wait_group",
+    "store_arrive": "tma_store_arrive",
+    "store_wait": "tma_store_wait",
 }
 
 

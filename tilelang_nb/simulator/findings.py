@@ -125,6 +125,8 @@ class Findings:
         def make() -> tuple[Message, tuple[Note, ...]]:
             problem = f"{_threads(who)} writes an element of `{there.buffer}` while {reader} is reading it"
             remedy = "wait until it is over before the tile is given free"
+            if "store" in reader:
+                remedy = "put `T.tma_store_wait(0)` before this: it waits until the store has read the tile"
             return say.SimulatedRace(problem=problem, remedy=remedy), (
                 Note("the reading begins here", user_span(there.span)),
             )
@@ -152,6 +154,16 @@ class Findings:
             return say.SimulatedRace(problem=problem, remedy=remedy), ()
 
         self._add(("TL401", here, "never landed"), count, here, make)
+
+    def never_read(self, site: int, count: int) -> None:
+        """A store in bulk that nothing has waited for when the launch ended."""
+        here = self.sites[site]
+
+        def make() -> tuple[Message, tuple[Note, ...]]:
+            problem = f"the launch ends while a tensor store is reading `{here.buffer}`"
+            return say.SimulatedRace(problem=problem, remedy="put `T.tma_store_wait(0)` after the last store"), ()
+
+        self._add(("TL401", here, "never read"), count, here, make)
 
     # ---- TL402, TL403 ----
     def outside(self, site: int, where: Place, index: list[int], shape: list[int], count: int) -> None:

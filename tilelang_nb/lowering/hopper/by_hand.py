@@ -1,8 +1,8 @@
 """Launches that copy with `T.tma_copy` by themselves: how their tiles lie in shared memory, and what multiplies them.
 
-A tile that such copies fill and that products alone read is swizzled as wgmma wants it, if the products are ones that
-wgmma takes; any other tile is stored row by row, and everybody may read it.  Registers are divided as `T.set_max_nreg`
-says, in `T.ws`.
+A tile that such copies fill or store, and that beside them products alone read, is swizzled as wgmma wants it, if the
+products are ones that wgmma takes; any other tile is stored row by row, and everybody may read it.  Registers are
+divided as `T.set_max_nreg` says, in `T.ws`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import tvm
 import tvm_ffi
 from tvm import tirx as tir
 
-from tilelang_nb.language.tile_program import TileCall, operation_name, read
+from tilelang_nb.language.tile_program import RegionOperand, TileCall, operation_name, read
 from tilelang_nb.source import catalogue as say
 
 from ..architecture import capability
@@ -29,7 +29,7 @@ from ..rewrite import constant, each_statement, map_children, with_body
 from ..shared_memory import TILES
 from .decision import DISABLE, MOST_RANK
 from .roles import ONE_BLOCK
-from .tensor_tiles import TensorTile, plain_tile, tensor_tile
+from .tensor_tiles import PLAIN_ALIGNMENT, TensorTile, boxes_of, plain_tile, tensor_tile
 
 FIRST = 90  # the architecture that has bulk copies
 REGISTERS, MOST_REGISTERS, OTHER_VALUES = 65536, 255, 32
@@ -98,42 +98,64 @@ def _lay_out(found: _Found, launch: LaunchContext) -> None:
     launch.facts[BY_HAND] = True
     tiles: dict[Any, TensorTile] = {}
     for call in found.copies:
-        target = call["target"].buffer
+        shared = _shared(call)
         problem = None if capability(launch.arch) >= FIRST else f"it needs sm_90, and the kernel is for {launch.arch}"
-        tile = plain_tile(target)
+        tile = plain_tile(shared.buffer)
         problem = problem or _problem(call, tile, launch)
         if problem is not None:
             message = say.TargetUnavailable(problem=f"`T.tma_copy`: {problem}", remedy="use `T.copy`")
             launch.report(message, call.span)
             continue
         assert tile is not None
-        tiles[target] = tile
+        tiles[shared.buffer] = tile
     launch.facts[TILES] = {**tiles, **_swizzled(found, tiles, launch)}
+
+
+def _shared(call: TileCall) -> RegionOperand:
+    """The side of a copy that is in shared memory."""
+    side: RegionOperand = call["source" if call["barrier"] is None else "target"]
+    return side
 
 
 def _problem(call: TileCall, tile: TensorTile | None, launch: LaunchContext) -> str | None:
     """Why no bulk copy does it; None where one does."""
-    source, target = call["source"], call["target"]
-    array, name = source.buffer, target.buffer.name
+    shared = _shared(call)
+    array_side: RegionOperand = call["target" if call["barrier"] is None else "source"]
+    array, name = array_side.buffer, shared.buffer.name
     if tile is None:
-        return f"no bulk copy fills a tile of the shape of `{name}`"
-    begins, extents = target.begin[-2:], [constant(extent) for extent in target.extent]
-    if extents != [1] * (len(extents) - 2) + [tile.rows, tile.columns] or any(constant(one) != 0 for one in begins):
-        return f"it fills whole tiles: all of `{name}`, or of one of its last two dimensions"
-    order = getattr(launch, "orders", {}).get(target.buffer)
+        return f"no bulk copy moves a tile of the shape of `{name}`"
+    extents = [constant(extent) for extent in shared.extent]
+    rows = extents[-2] if len(extents) > 1 else 1
+    if any(extent != 1 for extent in extents[:-2]) or rows is None or extents[-1] != tile.columns:
+        return f"it moves whole rows of a tile: of `{name}`, or of one of its last two dimensions"
+    if constant(shared.begin[-1]) != 0:
+        return f"it moves whole rows of `{name}`"
+    if rows != tile.rows and rows * tile.span % PLAIN_ALIGNMENT:
+        return f"{rows} rows of `{name}` are no multiple of {PLAIN_ALIGNMENT} bytes"
+    if not boxes_of(tile, shared):
+        return f"no bulk copy moves a tile of the shape of `{name}`"
+    order = getattr(launch, "orders", {}).get(shared.buffer)
     if order is not None and order.swizzle is None:
         return f"`{name}` has an order of its own"
     if array not in launch.function.params:
         return f"`{array.name}` is no parameter of the kernel"
-    taken = [constant(extent) for extent in source.extent]
+    taken = [constant(extent) for extent in array_side.extent]
     if len(taken) > MOST_RANK or tuple(array.ty.strides or ()):
         return f"`{array.name}` has more than {MOST_RANK} dimensions, or strides of its own"
-    if [extent for extent in taken if extent != 1] != [tile.rows, tile.columns] or taken[-1] != tile.columns:
+    wanted = [extent for extent in (rows, tile.columns) if extent != 1]
+    if [extent for extent in taken if extent != 1] != wanted or taken[-1] != tile.columns:
         return f"the region of `{array.name}` is no box of the shape of `{name}`"
     width = constant(array.shape[-1])
-    if not width or width * tile.itemsize % 16:
+    if len(taken) > 1 and (not width or width * tile.itemsize % 16):
         return f"the rows of `{array.name}` are not known to be multiples of 16 bytes"
     return None
+
+
+def _is_whole(call: TileCall) -> bool:
+    """Does a copy move all of a tile, or of one of its last two dimensions?"""
+    shared = _shared(call)
+    sides = zip(shared.extent[-2:], shared.buffer.shape[-2:])
+    return all(constant(extent) == constant(size) for extent, size in sides)
 
 
 def _swizzled(found: _Found, tiles: dict[Any, TensorTile], launch: LaunchContext) -> dict[Any, TensorTile]:
@@ -143,7 +165,7 @@ def _swizzled(found: _Found, tiles: dict[Any, TensorTile], launch: LaunchContext
     most = min(REGISTERS // launch.threads // 8 * 8, MOST_REGISTERS) - OTHER_VALUES
     wanted = {buffer: tile for buffer in tiles if (tile := tensor_tile(buffer)) is not None}
     while True:
-        known: Counter[Any] = Counter(call["target"].buffer for call in found.copies)
+        known: Counter[Any] = Counter(_shared(call).buffer for call in found.copies if _is_whole(call))
         refused: set[Any] = set()
         for call, threads in found.products:
             operands = [call[name].buffer for name in ("a", "b")]

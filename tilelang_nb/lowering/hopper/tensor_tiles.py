@@ -19,6 +19,7 @@ LAYOUTS = {128: 1, 64: 2, 32: 3}  # swizzle -> layout of a descriptor
 ALIGNMENT = 1024  # bytes of shared memory, after which every swizzle repeats
 PLAIN_ALIGNMENT = 128  # bytes, for a tile that is not swizzled
 MOST_ROWS = 256  # of a box, and columns
+MOST_BOXES = 64  # that one copy is made of
 STEP = 32  # bytes of one instruction along the depth
 TURNED_DEPTH = 16  # rows of one instruction along the depth, where columns of memory are rows of the matrix
 
@@ -72,15 +73,12 @@ class TensorTile:
 
 
 def plain_tile(buffer: Any) -> TensorTile | None:
-    """A tile in one box, row by row; None where no bulk copy writes one."""
-    if len(buffer.shape) < 2:
-        return None
-    rows, columns = (int(extent) for extent in buffer.shape[-2:])
+    """A tile row by row; None where no bulk copy writes one."""
+    rows, columns = (int(extent) for extent in (1, *buffer.shape)[-2:])
     itemsize = max(tvm.DataType(dtype_of(buffer)).bits // 8, 1)
     tile = TensorTile(rows, columns, itemsize, columns * itemsize, False)
-    if tile.span % 16 or rows > MOST_ROWS or columns > MOST_ROWS or tile.bytes % PLAIN_ALIGNMENT:
-        return None
-    return tile
+    one_of_many = any(int(extent) != 1 for extent in buffer.shape[:-2])
+    return None if tile.span % 16 or (one_of_many and tile.bytes % PLAIN_ALIGNMENT) else tile
 
 
 def tensor_tile(buffer: Any) -> TensorTile | None:
@@ -95,3 +93,54 @@ def tensor_tile(buffer: Any) -> TensorTile | None:
     if span not in LAYOUTS or rows % 8 or rows > MOST_ROWS or tile.bytes % ALIGNMENT:
         return None
     return tile
+
+
+@dataclass(frozen=True)
+class Box:
+    """What one instruction moves of a region of a tile.
+
+    row, column: of its first element in the region.  place: the indices in the tile of where it lies, counted from the
+    region's start: in a swizzled tile the boxes stand one after the other.
+    """
+
+    row: int
+    column: int
+    rows: int
+    columns: int
+    place: tuple[int, int]
+
+
+def boxes_of(tile: TensorTile, shared: Any) -> list[Box]:
+    """The boxes of a region of a shared tile, in their order; none where no bulk copies move it.
+
+    shared: the region, with constant extents: all of a swizzled tile, whole rows of any other one.
+    """
+    rows, columns = rows_and_columns(shared)
+    if tile.swizzled:
+        found = []
+        for box in range(tile.boxes):
+            place = divmod(box * tile.box_bytes // tile.itemsize, tile.columns)
+            found.append(Box(0, box * tile.piece, tile.rows, tile.piece, place))
+        return found
+    if columns <= MOST_ROWS:
+        high = next(part for part in range(min(rows, MOST_ROWS), 0, -1) if rows % part == 0)
+        if high * tile.span % PLAIN_ALIGNMENT and high != rows:
+            return []
+        return [Box(row, 0, high, columns, (row, 0)) for row in range(0, rows, high)]
+    step = PLAIN_ALIGNMENT // tile.itemsize
+    wide = next((part for part in range(MOST_ROWS // step * step, 0, -step) if columns % part == 0), 0)
+    if not wide or rows * (columns // wide) > MOST_BOXES:
+        return []
+    return [Box(row, column, 1, wide, (row, column)) for row in range(rows) for column in range(0, columns, wide)]
+
+
+def rows_and_columns(shared: Any) -> tuple[int, int]:
+    """The extents of a region that is a matrix or a vector."""
+    rows, columns = (int(extent) for extent in (1, *shared.extent)[-2:])
+    return rows, columns
+
+
+def bytes_of(tile: TensorTile, shared: Any) -> int:
+    """Of a region of a tile."""
+    rows, columns = rows_and_columns(shared)
+    return rows * columns * tile.itemsize

@@ -19,6 +19,7 @@ from . import (
     synchronisation,
     tensor_copies,
     thread_reduce,
+    turns,
     wgmma_wait,
 )
 
@@ -47,6 +48,8 @@ OPERATIONS: dict[str, OperationLowering] = {
     "barrier_expect_tx": mbarriers,
     "fence_barrier_init": mbarriers,
     "tma_copy": tensor_copies,
+    "store_arrive": tensor_copies,
+    "store_wait": tensor_copies,
     "tensor_load": tensor_copies,
     "tensor_store": tensor_copies,
     "accumulator_store": accumulator_store,
@@ -54,5 +57,6 @@ OPERATIONS: dict[str, OperationLowering] = {
     "set_max_nreg": registers,
     "wait_wgmma": wgmma_wait,
     "pack_operand": wgmma_wait,
+    "warp_group_turn": turns,
     "fence_proxy_async": copy_groups,
 }

@@ -2,15 +2,17 @@
 
 tensor_load: source, target: regions; barrier: one element of "shared.barrier" memory, which counts the bytes.  One
 thread executes it.  Elements over the edge of the array read as 0 and count all the same.
-tma_copy: the same, executed by all threads, of which one announces the bytes and copies.
 tensor_store: the other way; one thread, which commits the group and waits for it.
+tma_copy: `T.tma_copy`, executed by all threads: the first one, or the first of every `scope` threads, copies.  With a
+barrier it announces the bytes and loads.  Without one it stores and closes the group; before that all threads make what
+they wrote visible to the copy.  store_arrive closes a group, and store_wait waits until groups have been read, or are
+over.
 The tile is `launch.facts["tensor tiles"]`; tensor maps go to `launch.facts["tensor maps"]`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import tvm
@@ -19,12 +21,14 @@ from tvm.script.tirx import ptx
 
 from tilelang_nb.language.tile_program import RegionOperand, TileCall
 
+from ..architecture import capability
 from ..context import LaunchContext
 from ..hopper.tensor_maps import MAPS, TensorMap, map_variable
-from ..hopper.tensor_tiles import TensorTile
+from ..hopper.tensor_tiles import Box, TensorTile, boxes_of, bytes_of
 from ..rewrite import constant, dtype_of, nothing, sequence
 from ..shared_memory import TILES
 from . import mbarriers
+from .copy_groups import BULK
 
 _LOAD = "cp.async.bulk.tensor.{rank}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
 _STORE = "cp.async.bulk.tensor.{rank}d.global.shared::cta.tile.bulk_group"
@@ -33,18 +37,29 @@ _STORE = "cp.async.bulk.tensor.{rank}d.global.shared::cta.tile.bulk_group"
 def lower(call: TileCall, launch: LaunchContext) -> tir.Stmt:
     """One instruction for each box of the tile."""
     if call.name == "tma_copy":
-        return _by_one_thread(call, launch)
+        return _by_some_threads(call, launch)
+    if call.name == "store_arrive":
+        return _on_hopper(ptx["cp.async.bulk.commit_group"](), call, launch)
+    if call.name == "store_wait":
+        read = ".read" if call.boolean("read") else ""
+        return _on_hopper(ptx[f"cp.async.bulk.wait_group{read}"](call.integer("pending")), call, launch)
+    return _boxes(call, call.name != "tensor_store", launch)
+
+
+def _on_hopper(instruction: Any, call: TileCall, launch: LaunchContext) -> tir.Stmt:
+    return tir.Evaluate(instruction, call.span) if capability(launch.arch) >= BULK else nothing(call.span)
+
+
+def _boxes(call: TileCall, loading: bool, launch: LaunchContext) -> tir.Stmt:
+    """The instructions of one thread."""
     source, target = call["source"], call["target"]
-    loading = call.name != "tensor_store"
     array, shared = (source, target) if loading else (target, source)
     tile: TensorTile = launch.facts[TILES][shared.buffer]
-    tensor = tensor_map(array, tile, launch)
     parts: list[Any] = []
-    for box in range(tile.boxes):
-        element = box * tile.box_bytes // tile.itemsize
-        row, column = (tir.const(part, "int32") for part in divmod(element, tile.columns))
-        start = tir.BufferLoad(shared.buffer, [*shared.begin[:-2], row, column])
-        begin = [*array.begin[:-1], array.begin[-1] + box * tile.piece if box else array.begin[-1]]
+    for box in boxes_of(tile, shared):
+        start = tir.BufferLoad(shared.buffer, _moved(shared, *box.place))
+        begin = _moved(array, box.row, box.column)
+        tensor = tensor_map(RegionOperand(array.buffer, tuple(begin), _sides(array, box)), tile, launch)
         if loading:
             barrier = call["barrier"]
             parts.append(load_box(tensor, begin, start, tir.BufferLoad(barrier.buffer, list(barrier.begin)), call.span))
@@ -53,17 +68,49 @@ def lower(call: TileCall, launch: LaunchContext) -> tir.Stmt:
     return sequence(parts, call.span)
 
 
-def _by_one_thread(call: TileCall, launch: LaunchContext) -> tir.Stmt:
-    """The first of the threads that execute it announces the bytes and copies."""
-    tile = launch.facts[TILES].get(call["target"].buffer)
+def _moved(region: RegionOperand, row: int, column: int) -> list[Any]:
+    """The indices of an element of a region, counted from its start along its two dimensions."""
+    begin = list(region.begin)
+    begin[-1] = begin[-1] + column if column else begin[-1]
+    if row:
+        begin[_row_dim(region)] = begin[_row_dim(region)] + row
+    return begin
+
+
+def _sides(region: RegionOperand, box: Box) -> tuple[int, ...]:
+    """The extents of a box in a region."""
+    extents = [1] * len(region.extent)
+    extents[-1] = box.columns
+    if box.rows != 1:
+        extents[_row_dim(region)] = box.rows
+    return tuple(extents)
+
+
+def _row_dim(region: RegionOperand) -> int:
+    """The dimension whose indices are the rows of a region: the one beside the last that has several elements."""
+    wide = [dim for dim, extent in enumerate(region.extent[:-1]) if constant(extent) != 1]
+    return wide[0] if wide else max(len(region.extent) - 2, 0)
+
+
+def _by_some_threads(call: TileCall, launch: LaunchContext) -> tir.Stmt:
+    """The first of the threads that execute it copies, or of every `scope` ones."""
+    loading = call["barrier"] is not None
+    shared = call["target" if loading else "source"]
+    tile = launch.facts[TILES].get(shared.buffer)
     if tile is None:  # it has been said why
         return nothing(call.span)
-    size = tir.const(tile.bytes, "int32")
+    thread = launch.thread if call["scope"] is None else launch.thread % call.integer("scope")
+    lead = tir.EQ(thread, 0)
+    if not loading:
+        commit = tir.Evaluate(ptx["cp.async.bulk.commit_group"](), call.span)
+        stored = sequence([_boxes(call, False, launch), commit], call.span)
+        fence = tir.Evaluate(ptx["fence.proxy.async.shared::cta"](), call.span)
+        return tir.SeqStmt([fence, tir.IfThenElse(lead, stored, None, call.span)], call.span)
+    size = tir.const(bytes_of(tile, shared), "int32")
     announced = mbarriers.lower(
         TileCall("barrier_expect_tx", {"barrier": call["barrier"], "bytes": size}, call.span), launch
     )
-    copied = lower(replace(call, name="tensor_load"), launch)
-    return tir.IfThenElse(tir.EQ(launch.thread, 0), sequence([announced, copied]), None, call.span)
+    return tir.IfThenElse(lead, sequence([announced, _boxes(call, True, launch)]), None, call.span)
 
 
 def load_box(tensor: TensorMap, begin: Sequence[Any], start: Any, barrier: Any, span: Any) -> tir.Stmt:
@@ -97,7 +144,7 @@ def tensor_map(array: RegionOperand, tile: TensorTile, launch: LaunchContext) ->
         step = step * _size(extent)
         strides.append(step)
     box = [constant(extent) or 1 for extent in reversed(array.extent)]
-    box[0] = tile.piece
+    box[0] = min(tile.piece, box[0])
     maps = launch.facts.setdefault(MAPS, {})
     key = buffer, tuple(box), tile.swizzle
     if key not in maps:

@@ -257,6 +257,7 @@ class Barriers:
                 known: dict[int, int] = {}
                 self._release(known)
                 child._acquire(known)
+                self.give_stores(child)
                 # slices, not copies: the registers of the parent are those of the child
                 passed = [self._cut(argument, cut) for argument in arguments]
                 children.append((child, function(child, *passed)))
@@ -285,6 +286,7 @@ class Barriers:
                     known: dict[int, int] = {}
                     child._release(known)
                     self._acquire(known)
+                    child.give_stores(self)
             if not moved:
                 yield _wait_of_all([(child, waiting[child]) for child, _ in running])
 

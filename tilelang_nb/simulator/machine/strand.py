@@ -45,7 +45,7 @@ class Strand(
             int, int
         ] = {}  # strand -> its last epoch whose accesses are ordered before this strand's next one
         self.open_copies, self.groups = [], []
-        self.open_stores, self.store_groups = [], []
+        self.stores = {}
         self.open_products, self.product_groups = [], []
         self.fenced: dict[int, int] = {}  # strand -> its last epoch that asynchronous reads of this strand may see
         self.new_epoch()

@@ -9,7 +9,7 @@ Out of range, loads give zeros and count all bytes of the box; stores leave thos
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -91,7 +91,10 @@ class TensorLoad:
 
 @dataclass
 class TensorStore:
-    """A store under way.  records: who had written its tile when it started."""
+    """A store under way.
+
+    records: who had written its tile when it started.  box: what was read of it, None before that.
+    """
 
     view: TensorView
     coordinates: tuple[int, ...]
@@ -100,16 +103,25 @@ class TensorStore:
     records: Array | None
     sites: tuple[int, int]
     block: int
+    box: Array | None = None
+
+
+@dataclass
+class Stores:
+    """Of one thread.  open: since the last commit.  groups: committed, oldest first; `read` of them have been read."""
+
+    open: list[TensorStore] = field(default_factory=list)
+    groups: list[list[TensorStore]] = field(default_factory=list)
+    read: int = 0
 
 
 class TensorCopies:
     """Part of a strand.
 
-    open_stores: since the last commit.  store_groups: committed, oldest first.
+    stores: by (position of the block, number of the thread in it), of the threads that ever stored.
     """
 
-    open_stores: list[TensorStore]
-    store_groups: list[list[TensorStore]]
+    stores: dict[tuple[int, int], Stores]
 
     # ---- loads ----
     def tensor_load(
@@ -182,7 +194,10 @@ class TensorCopies:
         self, view: TensorView, coordinates: tuple[Array, ...], source: Array, mask: Array, sites: tuple[int, int]
     ) -> None:
         """Start a copy of a box to global memory.  sites: of the write and of the read."""
-        for block, _, at, *where in self.members(mask, source, *coordinates):
+        shape = self.B, self.T
+        columns = [np.broadcast_to(value, shape) for value in (source, *coordinates)]
+        for block, lane in np.argwhere(np.broadcast_to(True if mask is None else mask, shape)).tolist():
+            at, *where = (int(column[block, lane]) for column in columns)
             chunks = self._chunks(block, at, view, mask, sites[1])
             store = TensorStore(view, tuple(where), chunks, None, None, sites, block)
             if self.machine.checks:
@@ -193,41 +208,71 @@ class TensorCopies:
                 self.check_proxy(store.cells, sites[1])
                 store.records = shadow.writes[store.cells]
                 self.counters.count("tensor store", 1)
-            self.open_stores.append(store)
+            self.stores.setdefault((block, int(self.threads[lane])), Stores()).open.append(store)
 
-    def commit_stores(self) -> None:
+    def _storing(self, mask: Array) -> list[Stores]:
+        """Those of the threads that take part."""
+        if mask is None:
+            return list(self.stores.values())
+        lanes, first = np.broadcast_to(mask, (self.B, self.T)), int(self.threads[0])
+        return [mine for (block, thread), mine in self.stores.items() if lanes[block, thread - first]]
+
+    def commit_stores(self, mask: Array) -> None:
         """cp.async.bulk.commit_group"""
-        self.store_groups.append(self.open_stores)
-        self.open_stores = []
+        for mine in self._storing(mask):
+            mine.groups.append(mine.open)
+            mine.open = []
 
-    def wait_stores(self, allowed: int) -> None:
-        """cp.async.bulk.wait_group: all but the last `allowed` groups of these threads are read and written."""
-        while len(self.store_groups) > allowed:
-            for store in self.store_groups.pop(0):
-                self._finish(store)
+    def wait_stores(self, allowed: int, read: bool, mask: Array) -> None:
+        """cp.async.bulk.wait_group: of each thread, all but the last `allowed` groups have been read, or are over."""
+        for mine in self._storing(mask):
+            reached = max(len(mine.groups) - allowed, 0)
+            for group in mine.groups[mine.read : reached]:
+                for store in group:
+                    self._read_box(store)
+            mine.read = max(mine.read, reached)
+            if not read:
+                for group in mine.groups[:reached]:
+                    for store in group:
+                        self._write_tensor(store)
+                del mine.groups[:reached]
+                mine.read -= reached
 
     def finish_stores(self) -> None:
-        """The end of the launch."""
-        self.commit_stores()
-        self.wait_stores(0)
+        """The end of the launch: shared memory is gone then, so that every store must have read its tile."""
+        for mine in self.stores.values():
+            late = [store for group in (*mine.groups[mine.read :], mine.open) for store in group]
+            for store in late:
+                if self.machine.checks:
+                    self.findings.never_read(store.sites[1], 1)
+                self._read_box(store)
+            for store in [store for group in mine.groups[: mine.read] for store in group] + late:
+                self._write_tensor(store)
+        self.stores = {}
 
-    def _finish(self, store: TensorStore) -> None:
+    def _read_box(self, store: TensorStore) -> None:
         view, machine = store.view, self.machine
         raw = machine.view(np.complex128)[store.chunks].view(np.uint8)
-        box = raw.view(view.array.data.dtype).reshape(view.shape)
-        whole, part = view.region(store.coordinates)
+        store.box = raw.view(view.array.data.dtype).reshape(view.shape)
         if store.cells is not None:
             self.check_unchanged(store.cells, store.records, store.sites[1], "a tensor store")
-            if view.array.shadow is not None:
-                self._write_tensor(store, whole, box[part])
-                return
-        view.elements()[whole] = box[part]
 
-    def _write_tensor(self, store: TensorStore, whole: tuple[slice, ...], data: Array) -> None:
-        array = store.view.array
-        at = store.view.cells(whole)
+    def _write_tensor(self, store: TensorStore) -> None:
+        view, array = store.view, store.view.array
+        whole, part = view.region(store.coordinates)
+        assert store.box is not None
+        data = store.box[part]
+        if store.cells is None or array.shadow is None:
+            view.elements()[whole] = data
+            return
+        at = view.cells(whole)
         codes = np.broadcast_to(array.shadow.many_of(self)[store.block], at.shape)
         self._write(array.shadow, array.data, at, at + array.first, data.reshape(-1), codes, store.sites[0], 1)
+
+    def give_stores(self, child: Any) -> None:
+        """A part of the threads goes its own way, with what it has stored."""
+        taken = [key for key in self.stores if key[1] in child.threads]
+        child.stores |= {key: self.stores.pop(key) for key in taken}
 
     # ---- what asynchronous reads ask for ----
     def proxy_fence(self, mask: Array) -> None:
