@@ -52,14 +52,20 @@ def attention() -> list[Any]:
     return code_cells("03_flash_attention")
 
 
-@pytest.fixture(params=["first", "matmul", "attention"])
+@pytest.fixture(scope="module")
+def hopper() -> list[Any]:
+    return code_cells("04_hopper")
+
+
+@pytest.fixture(params=["first", "matmul", "attention", "hopper"])
 def cells(request: pytest.FixtureRequest) -> list[Any]:
     """The code cells of each notebook."""
     return request.getfixturevalue(request.param)
 
 
 def test_every_notebook_is_among_those_that_run() -> None:
-    assert [path.stem for path in NOTEBOOKS] == ["01_first_kernels", "02_matmul", "03_flash_attention"]
+    names = ["01_first_kernels", "02_matmul", "03_flash_attention", "04_hopper"]
+    assert [path.stem for path in NOTEBOOKS] == names
 
 
 def cell_with(cells: list[Any], text: str) -> Any:
@@ -170,6 +176,28 @@ def test_attention_says_where_its_scores_are_and_what_causal_saves(attention: li
         r"([\d,]+) products of a tensor core, causal ([\d,]+)", plain(cell_with(attention, "causal ="))
     ).groups()
     assert int(causal.replace(",", "")) / int(full.replace(",", "")) == 10 / 16  # tiles on and below the diagonal
+
+
+def test_both_programs_of_a_text_stand_side_by_side(hopper: list[Any]) -> None:
+    both = plain(cell_with(hopper, "print(kernel.target.arch)"))
+    assert [line for line in both.split("\n") if line.startswith("sm_")] == ["sm_80", "sm_90a"]
+    assert "mma.sync m16n8k16" in both and "wgmma m64n128k16" in both and "1 warp group copies, 2 compute" in both
+    roles = plain(cell_with(hopper, 'lines = stage(hopper, "plan-pipelines")'))
+    assert roles.index("with T.ws(0, 1):") < roles.index("T.gemm") < roles.index("with T.ws(2):")
+    assert "used by more than products" in plain(cell_with(hopper, "def doubled("))
+    assert re.search(r"shared load +[\d,]+ +0\n", plain(cell_with(hopper, "operations) for kernel in")))
+
+
+def test_mistakes_of_text_for_warp_groups_are_found_at_their_lines(hopper: list[Any]) -> None:
+    for name, code, text in (("forgetful", "TL401", "T.gemm("), ("miscounted", "TL405", "T.barrier_wait(full")):
+        cell = cell_with(hopper, f"def {name}(")
+        line = 1 + next(number for number, line in enumerate(cell.source.split("\n")) if text in line)
+        said = plain(cell)
+        assert f"error[{code}]" in said and f"]:{line}:" in said, said
+    assert "64 bytes at the barrier `full` that no copy brings" in plain(cell_with(hopper, "def miscounted("))
+    mistaken = ("def forgetful(", "def miscounted(")
+    for cell in hopper:
+        assert any(text in cell.source for text in mistaken) or "error[" not in plain(cell), cell.source
 
 
 def test_nothing_is_written_to_stderr(cells: list[Any]) -> None:

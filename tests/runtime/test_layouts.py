@@ -171,12 +171,26 @@ def test_tiles_of_bulk_copies_lie_in_swizzled_boxes():
     assert kernel.layouts["c"].layout.threads == 128
 
 
+def test_decisions_say_what_was_chosen_where_and_why():
+    kernel, _, _ = ran()
+    products = [one for one in kernel.decisions if one.subject == "product"]
+    assert [one.value.split()[0] for one in products] == ["mma.sync", "mma.sync"]
+    assert {one.line for one in products} == {
+        number for number, line in enumerate(kernel.text.source.split("\n"), 1) if "T.gemm" in line
+    }
+    assert str(products[0]).startswith(f"product (line {products[0].line}): mma.sync m16n8k16")
+    assert not any(one.subject == "roles" for one in kernel.decisions)
+    assert any(one.subject == "roles" for one in compiled(kernel.text.source, "sm_90a").decisions)
+
+
 def test_a_refused_kernel_has_no_layouts():
     cell = tilelang_nb.compile_cell(
         "@T.prim_func\ndef k(A: T.Tensor((8,), 'float32')):\n    x = y = A", {}, target="sim"
     )
     with pytest.raises(tilelang_nb.CompileError):
         cell.namespace["k"].layouts
+    with pytest.raises(tilelang_nb.CompileError):
+        cell.namespace["k"].decisions
 
 
 def test_the_json_holds_the_same_maps():

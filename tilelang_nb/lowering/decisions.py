@@ -24,6 +24,10 @@ class Decision:
     reason: str = ""
     line: int | None = None
 
+    def __str__(self) -> str:
+        place = "" if self.line is None else f" (line {self.line})"
+        return f"{self.subject}{place}: {self.value}" + (f"; {self.reason}" if self.reason else "")
+
 
 def decisions(launch: Any) -> tuple[Decision, ...]:
     """All of a launch, in the order of the text; equal ones once."""

@@ -404,6 +404,18 @@ class Kernel(Uncopied):
             raise CompileError(self.diagnostics, self.text)
         return tuple(build.lowered.pipelines)
 
+    @property
+    def decisions(self) -> tuple[Any, ...]:
+        """What the compiler decided, in the order of the text: `.subject` ("product", "pipeline", "roles", ...),
+        `.value`, `.reason` and `.line`.  Printed, each is a line.
+
+        CompileError: the kernel was refused.
+        """
+        build = self.build()
+        if build is None or not build.ok:
+            raise CompileError(self.diagnostics, self.text)
+        return tuple(build.lowered.decisions)
+
     def inspect(self) -> Any:
         """The view of the kernel for a notebook."""
         return views.view("widget")(self)
