@@ -56,13 +56,13 @@ class Findings:
             second = whose if whose != (None, None) else who
             blocks = who[0] is not None and second[0] is not None and who[0] != second[0]
             blocks = blocks or whose == (None, None)
-            what = {"read": "reads", "write": "writes", "atomic": "updates"}[kind]
+            what = {"read": "read", "write": "write", "atomic": "update"}[kind]
             past = {"read": "read", "write": "wrote"}[earlier]
             if here.place == there.place and kind == earlier and here.turn == there.turn:
                 problem = f"threads store different values to one element of `{here.buffer}` in one statement"
             else:
                 problem = (
-                    f"{_threads(who)} {what} an element of `{here.buffer}` that {_threads(whose)} {past},"
+                    f"{_act(who, what)} an element of `{here.buffer}` that {_threads(whose)} {past},"
                     f" and nothing orders the two"
                 )
             shifted = here.space == "global" and here.span == there.span and {kind, earlier} == {"read", "write"}
@@ -89,8 +89,8 @@ class Findings:
         here, there = self.sites[site], self.sites[min(other, len(self.sites) - 1)]
 
         def make() -> tuple[Message, tuple[Note, ...]]:
-            what = {"read": "reads", "write": "writes", "atomic": "updates"}[kind]
-            problem = f"{_threads(who)} {what} an element of `{here.buffer}` while an asynchronous copy is writing it"
+            what = {"read": "read", "write": "write", "atomic": "update"}[kind]
+            problem = f"{_act(who, what)} an element of `{here.buffer}` while an asynchronous copy is writing it"
             remedy = "put `T.ptx_wait_group(0)` before this"
             if not committed:
                 remedy = "put `T.ptx_commit_group()` after the copies, and `T.ptx_wait_group(0)` before this"
@@ -123,7 +123,7 @@ class Findings:
         here, there = self.sites[min(site, len(self.sites) - 1)], self.sites[other]
 
         def make() -> tuple[Message, tuple[Note, ...]]:
-            problem = f"{_threads(who)} writes an element of `{there.buffer}` while {reader} is reading it"
+            problem = f"{_act(who, 'write')} an element of `{there.buffer}` while {reader} is reading it"
             remedy = "wait until it is over before the tile is given free"
             if "store" in reader:
                 remedy = "put `T.tma_store_wait(0)` before this: it waits until the store has read the tile"
@@ -138,7 +138,7 @@ class Findings:
         here = self.sites[site]
 
         def make() -> tuple[Message, tuple[Note, ...]]:
-            problem = f"{_threads(where)} reads `{here.buffer}` while a matrix product is still adding to it"
+            problem = f"{_act(where, 'read')} `{here.buffer}` while a matrix product is still adding to it"
             remedy = "put `T.wait_wgmma(0)` before this"
             return say.SimulatedRace(problem=problem, remedy=remedy), ()
 
@@ -171,7 +171,7 @@ class Findings:
 
         def make() -> tuple[Message, tuple[Note, ...]]:
             problem = (
-                f"{_threads(where)} {'reads' if here.kind == 'read' else 'writes'} `{here.buffer}[{_list(index)}]`,"
+                f"{_act(where, 'read' if here.kind == 'read' else 'write')} `{here.buffer}[{_list(index)}]`,"
                 f" outside its shape ({_list(shape)}{',' if len(shape) == 1 else ''})"
             )
             remedy = "guard the access with an `if`, or make the buffer larger"
@@ -183,7 +183,7 @@ class Findings:
         here = self.sites[site]
 
         def make() -> tuple[Message, tuple[Note, ...]]:
-            problem = f"{_threads(where)} copies {size} bytes of `{here.buffer}` that reach beyond its end"
+            problem = f"{_act(where, 'copy')} {size} bytes of `{here.buffer}` that reach beyond its end"
             remedy = "copy fewer elements there, or make the buffer larger"
             return say.SimulatedOutOfBounds(problem=problem, remedy=remedy), ()
 
@@ -193,7 +193,7 @@ class Findings:
         here = self.sites[site]
 
         def make() -> tuple[Message, tuple[Note, ...]]:
-            problem = f"{_threads(where)} moves {size} bytes of `{here.buffer}` at an address that is no multiple of it"
+            problem = f"{_act(where, 'move')} {size} bytes of `{here.buffer}` at an address that is no multiple of it"
             remedy = f"start at a multiple of {size} bytes"
             return say.SimulatedOutOfBounds(problem=problem, remedy=remedy), ()
 
@@ -204,7 +204,7 @@ class Findings:
 
         def make() -> tuple[Message, tuple[Note, ...]]:
             what = "a register" if here.space == "local" else "an element"
-            problem = f"{_threads(where)} reads {what} of `{here.buffer}` that nothing has written"
+            problem = f"{_act(where, 'read')} {what} of `{here.buffer}` that nothing has written"
             remedy = f"write `{here.buffer}` first, for example with `T.clear({here.buffer})`"
             return say.SimulatedUninitialisedRead(problem=problem, remedy=remedy), ()
 
@@ -215,11 +215,11 @@ class Findings:
         here = self.sites[site]
 
         def make() -> tuple[Message, tuple[Note, ...]]:
-            problem = f"{_threads(where)} divides by 0"
+            problem = f"{_act(where, 'divide')} by 0"
             remedy = "test the divisor first: `x // d if d != 0 else 0`"
             if here.kind.startswith("shift"):
                 dtype = here.kind.rpartition(" ")[2]
-                problem = f"{_threads(where)} shifts {with_article(f'{dtype} value')} by {operand} bits"
+                problem = f"{_act(where, 'shift')} {with_article(f'{dtype} value')} by {operand} bits"
                 remedy = "test the number of bits first, or cast to a wider type"
             return say.SimulatedUndefinedArithmetic(problem=problem, remedy=remedy), ()
 
@@ -240,7 +240,7 @@ class Findings:
         here = self.sites[site]
 
         def make() -> tuple[Message, tuple[Note, ...]]:
-            problem = f"only some threads of a block come to this barrier; {_threads(where)} does not"
+            problem = f"only some threads of a block come to this barrier; {_act(where, 'do')} not"
             remedy = "move the barrier out of the `if` or loop that differs between the threads of a block"
             return say.SimulatedDeadlock(problem=problem, remedy=remedy), ()
 
@@ -250,7 +250,7 @@ class Findings:
         here = self.sites[site]
 
         def make() -> tuple[Message, tuple[Note, ...]]:
-            problem = f"only a part of a warp group comes to this matrix product; {_threads(where)} does not"
+            problem = f"only a part of a warp group comes to this matrix product; {_act(where, 'do')} not"
             remedy = "let all 128 threads of a warp group run it together"
             return say.SimulatedDeadlock(problem=problem, remedy=remedy), ()
 
@@ -307,6 +307,13 @@ def user_span(span: tuple[int, int, int, int] | None) -> Span | None:
 
 def _list(numbers: list[int]) -> str:
     return ", ".join(map(str, numbers))
+
+
+def _act(who: tuple[Any, Any], verb: str) -> str:
+    """Who does what: the threads and the verb in their number ("thread 3 ... reads", "several threads ... read")."""
+    alone = who[0] is not None and who[1] is not None
+    third = {"copy": "copies", "do": "does"}.get(verb, verb + "s")
+    return f"{_threads(who)} {third if alone else verb}"
 
 
 def _threads(who: tuple[Any, Any]) -> str:
