@@ -28,16 +28,18 @@ def k(A: T.Tensor((12, 64, 64), "float16"), C: T.Tensor((8, 64, 64), "float32"))
 """
 
 
-def order(grid: tuple[int, ...], extent: str, more: str = "pass") -> list[tuple[int, ...]] | None:
+def order(
+    grid: tuple[int, ...], extent: str, more: str = "pass", text: str = TEXT, arch: str = "sm_80"
+) -> list[tuple[int, ...]] | None:
     """The blocks in the order in which they start; None for that of the text."""
     names = ("bx", "by", "bz")[: len(grid)]
-    text = TEXT.format(
+    text = text.format(
         grid=", ".join(map(str, grid)),
         names="(" + ", ".join(names) + ")" if len(names) > 1 else names[0],
         extent=extent,
         more=more,
     )
-    cell = tilelang_nb.compile_cell(textwrap.dedent(text), {}, target="cuda", arch="sm_80")
+    cell = tilelang_nb.compile_cell(textwrap.dedent(text), {}, target="cuda", arch=arch)
     assert cell.ok, cell.to_text()
     before = cell.namespace["k"].build().lowered.launches[0]
     after = longest_first(before)
@@ -66,6 +68,30 @@ def test_every_block_once_and_the_longest_first(grid):
     assert sorted(started) == sorted(itertools.product(*(range(size) for size in grid)))
     together = min(8, len(started) // 8)
     assert [block[0] for block in started[: 8 * together]] == [7 - at // together for at in range(8 * together)]
+
+
+ROLES = """
+@T.prim_func
+def k(A: T.Tensor((1024, 64), "float16"), C: T.Tensor((512, 64), "float16"), D: T.Tensor((512, 64), "float32")):
+    with T.Kernel({grid}, threads=128) as {names}:
+        a = T.alloc_shared((64, 64), "float16")
+        b = T.alloc_shared((64, 64), "float16")
+        d = T.alloc_fragment((64, 64), "float32")
+        T.clear(d)
+        {more}
+        for i in T.Pipelined({extent}, num_stages=2):
+            T.copy(A[i * 64, 0], a)
+            T.copy(C[i * 64, 0], b)
+            T.gemm(a, b, d)
+        T.copy(d, D[bx * 64, 0])
+"""
+
+
+def test_blocks_that_are_divided_into_roles_too():
+    started = order((8, 4), "bx + 1", text=ROLES, arch="sm_90a")
+    assert sorted(started) == sorted(itertools.product(range(8), range(4)))
+    assert [block[0] for block in started] == [7 - at // 4 for at in range(32)]
+    assert order((8, 4), "5", text=ROLES, arch="sm_90a") is None
 
 
 def test_names_are_looked_through_and_falling_counts_keep_their_direction():

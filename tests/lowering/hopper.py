@@ -154,24 +154,29 @@ def k(
             T.gemm(p, V_s, o, policy=T.GemmWarpPolicy.FullRow)
         for i, j in T.Parallel(128, {dim}):
             o[i, j] /= total[i]
-        T.copy(o, C[bz, bx * 128 : (bx + 1) * 128, by, :])
+        {result}
 """
+DIRECTLY = "T.copy(o, C[bz, bx * 128 : (bx + 1) * 128, by, :])"
+THROUGH_A_TILE = """O_s = T.alloc_shared((128, {dim}), "{out}")
+        T.copy(o, O_s)
+        T.copy(O_s, C[bz, bx * 128 : (bx + 1) * 128, by, :])"""
 
 
 def attention(
     batch: int = 1, seq: int = 256, heads: int = 1, dim: int = 128, *, bn: int = 128, stages: int = 2,
-    causal: bool = False, out: str = "float16", between: str = "pass", options: dict[str, Any] | None = None,
+    causal: bool = False, out: str = "float16", between: str = "pass", result: str = DIRECTLY,
+    options: dict[str, Any] | None = None,
 ) -> Any:  # fmt: skip
     """Softmax of products of rows, times values: as `matmul`; expected in float64.
 
-    between: a statement between the two products that changes nothing.
+    between: a statement between the two products that changes nothing.  result: what stores `o`.
     """
     shape, scale = (batch, seq, heads, dim), 1.44269504 / dim**0.5
     text = ATTENTION.format(
         shape=shape, batch=batch, seq=seq, heads=heads, dim=dim, bn=bn, stages=stages, causal=causal, out=out,
-        scale=scale, between=between,
+        scale=scale, between=between, result=result.format(dim=dim, out=out),
     )  # fmt: skip
-    result = lowered(text, options)
+    found = lowered(text, options)
     rng = np.random.default_rng(seq + dim)
     q, k, v = (rng.standard_normal(shape).astype(np.float16) for _ in range(3))
     wide = [array.astype(np.float64).transpose(0, 2, 1, 3) for array in (q, k, v)]
@@ -182,5 +187,5 @@ def attention(
     expected = (weights / weights.sum(-1, keepdims=True) @ wide[2]).transpose(0, 2, 1, 3)
     o = np.full(shape, np.nan, numpy_type(out))
     return SimpleNamespace(
-        lowered=result, launch=result.launches[0], arguments={"Q": q, "K": k, "V": v, "C": o}, expected=expected
+        lowered=found, launch=found.launches[0], arguments={"Q": q, "K": k, "V": v, "C": o}, expected=expected
     )

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tvm
 import tvm_ffi
-from lowering.hopper import ROLES, attention, lowered, run
+from lowering.hopper import DIRECTLY, ROLES, THROUGH_A_TILE, attention, lowered, run
 from tvm import tirx as tir
 
 from tilelang_nb.simulator import Program
@@ -23,6 +23,8 @@ CASES: dict[str, dict[str, Any]] = {
     "three stages": {"dim": 64, "stages": 3, "seq": 512},
     "float32 result": {"out": "float32"},
     "heads of 256": {"dim": 256, "bn": 64, "seq": 192},
+    "results through a tile": {"result": THROUGH_A_TILE, "batch": 2, "heads": 2},
+    "ragged results through a tile": {"result": THROUGH_A_TILE, "dim": 64, "seq": 200},
 }
 
 
@@ -37,20 +39,59 @@ def test_attention_equals_numpy(name: str) -> None:
         assert report.findings == (), [str(finding) for finding in report.findings]
 
 
-def waits(case: Any) -> list[int]:
-    """How many groups of products may run on at each wait, in the order of the program."""
-    found: list[int] = []
+def calls(case: Any, names: str) -> list[Any]:
+    """The calls of instructions whose names begin so, in the order of the program."""
+    found: list[Any] = []
 
     def visit(call: Any) -> None:
-        if getattr(call.op, "name", "") == "tirx.ptx.wgmma_wait_group":
-            found.append(int(call.args[0]))
+        if getattr(call.op, "name", "").startswith(f"tirx.ptx.{names}"):
+            found.append(call)
 
     tvm_ffi.structural_walk(case.launch.body, (tvm.ir.Call, visit))
     return found
 
 
 def test_a_product_runs_beside_the_softmax_of_the_next_turn() -> None:
-    assert waits(attention()) == [0, 1, 0, 0]
+    """How many groups of products may run on at each wait."""
+    assert [int(call.args[0]) for call in calls(attention(), "wgmma_wait_group")] == [0, 1, 0, 0]
+
+
+def test_warp_groups_start_their_products_in_turn() -> None:
+    order = [call.op.name.removeprefix("tirx.ptx.").split("_")[1] for call in calls(attention(), "barrier_")]
+    assert order == ["arrive", "sync", "arrive", "sync", "arrive", "sync"]  # open, (take, give) twice, close
+
+
+@pytest.mark.parametrize("result", [THROUGH_A_TILE, DIRECTLY])
+def test_results_are_stored_by_bulk_copies(result: str) -> None:
+    case = attention(result=result)
+    assert calls(case, "stmatrix") and "O_s" not in str(case.launch)
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        THROUGH_A_TILE.replace("T.copy(o, O_s)", "T.copy(o, O_s); T.copy(O_s, o)"),  # the tile has another use
+        THROUGH_A_TILE.replace("T.copy(o, O_s)", "T.clear(O_s); T.copy(o[0:64, 0:128], O_s[0:64, 0:128])")
+        + "\n        T.copy(o, C[bz, bx * 128 : (bx + 1) * 128, by, :])",
+    ],
+)
+def test_a_tile_with_another_use_stays(result: str) -> None:
+    case = attention(result=result)
+    assert "O_s" in str(case.launch)
+    values, report = run(case)
+    np.testing.assert_allclose(values.astype(np.float64), case.expected, atol=2e-3)
+    assert report.findings == ()
+
+
+def test_a_group_that_does_not_give_its_turn_is_found() -> None:
+    case = attention(seq=384)
+
+    def drop(node: Any) -> Any:
+        name = getattr(getattr(node.value, "op", None), "name", "")
+        return tir.Evaluate(tir.const(0, "int32"), node.span) if name == "tirx.ptx.barrier_arrive" else node
+
+    _, report = run(case, case.launch.with_body(tvm_ffi.structural_map(case.launch.body, (tir.Evaluate, drop))))
+    assert [one.code for one in report.findings] == ["TL405"], report.findings
 
 
 IN_TURN: dict[str, dict[str, Any]] = {

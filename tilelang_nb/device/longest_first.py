@@ -90,7 +90,7 @@ def _growth(body: Any, block: Any, width: int) -> int:
     analyzer = tvm.sym.Analyzer()
     bound: dict[Any, Any] = {}
     change = 0
-    for node in statements(body):
+    for node in _outside_loops(body):
         if isinstance(node, tir.Bind):
             bound[node.var] = substitute(node.value, {var: bound[var] for var in variables(node.value) if var in bound})
         if not isinstance(node, tir.For) or constant(node.extent) is not None:
@@ -107,6 +107,18 @@ def _growth(body: Any, block: Any, width: int) -> int:
             return 0
         change = steps.pop() if steps else change
     return change
+
+
+def _outside_loops(node: Any) -> list[Any]:
+    """The statements outside of loops, those of all roles."""
+    if isinstance(node, tir.SeqStmt):
+        return [part for one in node.seq for part in _outside_loops(one)]
+    if isinstance(node, tir.AttrStmt):
+        return _outside_loops(node.body)
+    if isinstance(node, tir.IfThenElse):
+        other = [] if node.else_case is None else _outside_loops(node.else_case)
+        return [*_outside_loops(node.then_case), *other]
+    return [node]
 
 
 def _meets_others(body: Any) -> bool:

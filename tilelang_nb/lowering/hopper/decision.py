@@ -26,7 +26,8 @@ from ..plan_pipelines import Pipeline, with_versions
 from ..rewrite import Load, constant, dtype_of, has, map_children, scope, statements, variables, walk
 from ..shared_memory import shared_memory_limit
 from ..views import views
-from .epilogue import Epilogue, find_epilogue, parts_of
+from .epilogue import Epilogue, find_epilogue, parts_of, size_of_tile
+from .operand_tiles import ENABLE, shallow
 from .overlap import Overlap, find_overlap
 from .persistent import Persistent, persistent
 from .tensor_tiles import ALIGNMENT, TensorTile, tensor_tile
@@ -391,10 +392,7 @@ def _bytes_of_tiles(body: Any) -> int:
 
     def note(node: Any) -> None:
         if scope(node.buffer).startswith("shared"):
-            size = max(tvm.DataType(dtype_of(node.buffer)).bits // 8, 1)
-            for extent in node.buffer.shape:
-                size *= int(extent)
-            sizes.append(-(-size // ALIGNMENT) * ALIGNMENT)
+            sizes.append(size_of_tile(node.buffer))
 
     walk(body, (tir.AllocBuffer, note))
     return sum(sizes)

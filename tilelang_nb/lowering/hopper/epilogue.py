@@ -2,7 +2,8 @@
 
 Threads hold two neighbouring elements of a row: stored as they are, half of every 32-byte sector is used.  A copy of a
 whole accumulator of float32 into an array of 16-bit floats goes through boxes of 64 by 64 elements instead, where
-shared memory has room for at least one box of each warp group beside the tiles of the pipelines.
+shared memory has room for at least one box of each warp group beside the tiles of the pipelines.  Where the text copies
+the accumulator into a shared tile, and nothing but that tile to global memory, the boxes take the place of the tile.
 """
 
 from __future__ import annotations
@@ -14,23 +15,30 @@ import tvm
 import tvm_ffi
 from tvm import tirx as tir
 
-from tilelang_nb.language.tile_program import TileCall, operation_name, read
+from tilelang_nb.language.tile_program import RegionOperand, TileCall, operation_name, read
 from tilelang_nb.layout.wgmma import ROWS
 
 from ..context import FRAGMENT, LaunchContext
 from ..gemm.wgmma import GroupEngine
+from ..legalise import whole
 from ..ops.accumulator_store import BOX, PACKING, TILE
 from ..rewrite import Load, constant, dtype_of, has, scope, statements, variables
+from .tensor_tiles import ALIGNMENT
 
 
 @dataclass(frozen=True)
 class Epilogue:
-    """The copy that is done by bulk copies.  boxes: of each warp group; slots: boxes that there is room for."""
+    """The copy that is done by bulk copies.  call: to global memory, from `source`, the accumulator, or from `tile`,
+    into which `before` copies it.  boxes: of each warp group; slots: boxes that there is room for.
+    """
 
     call: TileCall
+    source: RegionOperand
     engine: GroupEngine
     boxes: int
     slots: int
+    tile: Any = None
+    before: TileCall | None = None
 
     @property
     def groups(self) -> int:
@@ -40,19 +48,29 @@ class Epilogue:
 def find_epilogue(
     body: Any, engines: dict[Any, GroupEngine], function: Any, launch: LaunchContext, room: int
 ) -> Epilogue | None:
-    """The last statement of a launch, where it is such a copy.
+    """The last statements of a launch, where they are such a copy.
 
     engines: those of the products, by accumulator.  room: bytes of shared memory that are left.
     """
-    last = statements(body)[-1]
-    if not isinstance(last, tir.Evaluate) or operation_name(last.value) != "copy":
+    ways = [_copy(one) for one in statements(body)[-2:]]
+    call = ways[-1]
+    if call is None:
         return None
-    call = read(last.value, last.span)
     source, target = call["source"], call["target"]
+    tile, before = None, ways[0]
+    if scope(source.buffer).startswith("shared"):
+        if before is None or len(ways) < 2 or not _only_through(source, before, body):
+            return None
+        tile, source = source.buffer, before["source"]
+        if dtype_of(tile) != dtype_of(target.buffer):
+            return None
+        room += size_of_tile(tile)
     engine = engines.get(source.buffer)
     if engine is None or scope(target.buffer) != "global" or target.buffer not in function.params:
         return None
-    if dtype_of(source.buffer) != "float32" or dtype_of(target.buffer) not in PACKING or tuple(target.buffer.ty.strides or ()):
+    if dtype_of(source.buffer) != "float32" or dtype_of(target.buffer) not in PACKING:
+        return None
+    if tuple(target.buffer.ty.strides or ()):
         return None
     shape = [constant(extent) for extent in source.buffer.shape]
     extents = [constant(extent) for extent in target.extent]
@@ -75,17 +93,42 @@ def find_epilogue(
         return None
     boxes = rows // grid.down // ROWS * (columns // grid.across // BOX)
     slots = min(boxes, room // (TILE.bytes * grid.down * grid.across))
-    return Epilogue(call, engine, boxes, slots) if slots else None
+    return Epilogue(call, source, engine, boxes, slots, tile, None if tile is None else before) if slots else None
+
+
+def size_of_tile(tile: Any) -> int:
+    """Bytes of shared memory, a multiple of what swizzles need."""
+    size = max(tvm.DataType(dtype_of(tile)).bits // 8, 1)
+    for extent in tile.shape:
+        size *= int(extent)
+    return -(-size // ALIGNMENT) * ALIGNMENT
+
+
+def _copy(node: Any) -> TileCall | None:
+    is_copy = isinstance(node, tir.Evaluate) and operation_name(node.value) == "copy"
+    return read(node.value, node.span) if is_copy else None
+
+
+def _only_through(source: RegionOperand, before: TileCall, body: Any) -> bool:
+    """The whole tile is filled by the copy before, read by this one, and used by nothing else."""
+    filled = before["target"]
+    if filled.buffer != source.buffer or not whole(filled) or not whole(source):
+        return False
+    return sum(source.buffer in _mentioned(part) for part in parts_of(body)) == 2
 
 
 def _alone(body: Any, accumulator: Any) -> bool:
-    """No statement that uses the accumulator uses another fragment, which might give it another layout."""
+    """No statement but products uses the accumulator and another fragment of as many dimensions, which might give it
+    another layout.
+    """
     found: list[bool] = []
 
     def visit(node: Any) -> None:
         used = _mentioned(node)
-        if accumulator in used:
-            found.append(all(one == accumulator or not _is_fragment(one) for one in used))
+        product = isinstance(node, tir.Evaluate) and operation_name(node.value) == "gemm"
+        if accumulator in used and not product:
+            others = [one for one in used if one != accumulator and _is_fragment(one)]
+            found.append(all(len(one.shape) < len(accumulator.shape) for one in others))
 
     for node in parts_of(body):
         visit(node)

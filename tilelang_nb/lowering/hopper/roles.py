@@ -154,13 +154,15 @@ class _Roles:
         return self._roles(node)
 
     def _roles(self, body: Any) -> Any:
-        span = self.found.plans[0].loop.span
+        found, span = self.found, self.found.plans[0].loop.span
         outside: list[Any] = []
         inside: list[Any] = []
         for one in statements(body):
             shared = isinstance(one, tir.AllocBuffer) and scope(one.buffer).startswith("shared")
             if isinstance(one, tir.Bind) and self._is_common(one.value) and self.found.staying is None:
                 outside.append(one)
+            elif shared and found.epilogue is not None and one.buffer == found.epilogue.tile:
+                continue  # boxes take its place
             elif shared:
                 outside.append(tir.AllocBuffer(self.tiles.get(one.buffer, one.buffer), one.annotations, one.span))
             else:
@@ -230,8 +232,11 @@ class _Roles:
         if isinstance(node, tir.For) and node.loop_var in self.plans:
             return self._consumer(self.plans[node.loop_var])
         epilogue = self.found.epilogue
-        if epilogue is not None and isinstance(node, tir.Evaluate) and _is_call(node.value, epilogue.call):
-            return self._store(epilogue)
+        if epilogue is not None and isinstance(node, tir.Evaluate):
+            if _is_call(node.value, epilogue.call):
+                return self._store(epilogue)
+            if epilogue.before is not None and _is_call(node.value, epilogue.before):
+                return nothing(node.span)
         if self.found.staying is not None and isinstance(node, tir.Evaluate):
             return without_hint(node)
         loaded = self._barrier_of(node)
@@ -250,9 +255,7 @@ class _Roles:
 
     def _store(self, epilogue: Epilogue) -> Any:
         call, grid = epilogue.call, epilogue.engine.grid
-        source, target = (
-            region(call[name].buffer, call[name].begin, call[name].extent) for name in ("source", "target")
-        )
+        source, target = _encoded(epilogue.source), _encoded(call["target"])
         shape = [tir.const(int(extent), "int32") for extent in self.staging.ty.shape]
         boxes = region(self.staging, [tir.const(0, "int32")] * 3, shape)
         reused = epilogue.slots < epilogue.boxes or self.found.staying is not None
@@ -312,14 +315,23 @@ class _Roles:
         def over(pending: int, call: TileCall) -> Any:
             return _evaluate("wait_wgmma", call.span, pending, _whole(call["c"].buffer))
 
+        groups = self.found.consumers // GROUP
+
+        def turns(action: str, call: TileCall) -> list[Any]:
+            return [_evaluate("warp_group_turn", call.span, action, groups)] if groups > 1 else []
+
         first, second = overlap.first, overlap.second
         zero, one = tir.const(0, dtype_of(node.loop_var)), tir.const(1, dtype_of(node.loop_var))
         slot, lap, begin = self._turn(plan, zero)
         before = [
             *begin,
+            *turns("open", first),
             wait(keys, slot, lap, first),
             *at(zero, overlap.prepare, slot),
-            multiply(first, zero, slot, False),
+            *turns("take", first),
+            multiply(first, zero, slot, True),
+            *turns("give", first),
+            over(0, first),
             self._release(keys, slot, first.span),
             *between(zero, slot, overlap.beside, False),
             *between(zero, slot, overlap.after, True),
@@ -332,9 +344,11 @@ class _Roles:
             *next_begin,
             wait(keys, next_slot, next_lap, first),
             *at(following, overlap.prepare, next_slot),
+            *turns("take", first),
             multiply(first, following, next_slot, True),
             wait(values, slot, lap, second),
             multiply(second, turn, slot, True),
+            *turns("give", second),
             over(1, first),
             self._release(keys, next_slot, first.span),
             *between(following, next_slot, overlap.beside, False),
@@ -349,10 +363,11 @@ class _Roles:
             wait(values, slot, lap, second),
             multiply(second, last, slot, False),
             self._release(values, slot, second.span),
+            *turns("close", second),
         ]
-        turns = loop(node, extent=last, body=sequence(steady, span), annotations={})
+        steps = loop(node, extent=last, body=sequence(steady, span), annotations={})
         # What prepares and follows a product stands in front of the loop and in it.
-        whole = sequence([with_own_names(sequence(before, span)), turns, *after], span)
+        whole = sequence([with_own_names(sequence(before, span)), steps, *after], span)
         if not self.launch.analyzer.can_prove(node.extent >= 1):
             whole = branch(node.extent >= 1, whole, None, span)
         return sequence([tir.AllocBuffer(words, None, span), whole], span)
