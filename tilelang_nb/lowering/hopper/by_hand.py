@@ -27,6 +27,7 @@ from ..ops.mbarriers import BY_HAND
 from ..ops.registers import divides_registers
 from ..rewrite import constant, each_statement, map_children, with_body
 from ..shared_memory import TILES
+from .copies_ahead import start_ahead
 from .decision import DISABLE, MOST_RANK
 from .roles import ONE_BLOCK
 from .tensor_tiles import PLAIN_ALIGNMENT, TensorTile, boxes_of, plain_tile, tensor_tile
@@ -39,6 +40,7 @@ def prepare(function: Any, launch: LaunchContext) -> Any:
     """The launch, with `launch.facts["tensor tiles"]` for the targets of its bulk copies; TL302 where one cannot be."""
     if not _asked(function.body):
         return function
+    function = start_ahead(function, launch)
     found = _Found(launch)
     found.statement(function.body, launch.set)
     if found.copies:
