@@ -116,7 +116,9 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 def test_what_wgmma_or_bulk_copies_do_not_take_is_told_and_computed_otherwise(name: str) -> None:
     options, reason = REFUSED[name]
     case = matmul(**options)
-    assert not engine(case).startswith("wgmma")
+    # Threads fill tiles that no bulk copy fills, and have more registers where no others copy.
+    in_step = ("rows are no multiples of 16 bytes", "too many accumulators for three warp groups")
+    assert engine(case).startswith("wgmma") == (name in in_step)
     told = [one for one in case.lowered.decisions if one.subject == "roles"]
     assert len(told) == 1 and reason in told[0].reason
     result, report = run(case)

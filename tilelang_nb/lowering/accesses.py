@@ -280,7 +280,7 @@ class AccessReader:
         name = getattr(call.op, "name", "")
         if name in ("tirx.call_extern", "tirx.call_pure_extern"):
             name = call.args[0].value
-        if name.startswith(_BULK_COPY):
+        if name.startswith(BULK_COPY):
             return self._bulk_copy(call)
         if name in _WIDE_CALLS:
             return self._wide(call, _WIDE_CALLS[name])
@@ -377,7 +377,7 @@ def starts_copy(expr: Any) -> bool:
 
 def starts_bulk_load(expr: Any) -> bool:
     """A bulk copy into shared memory: what it writes is there when its barrier says so."""
-    return type(expr) is tvm.ir.Call and expr.op.name.startswith(_BULK_COPY + "g2s")
+    return type(expr) is tvm.ir.Call and expr.op.name.startswith(BULK_COPY + "g2s")
 
 
 def waits_for_copies(expr: Any) -> bool:
@@ -386,7 +386,7 @@ def waits_for_copies(expr: Any) -> bool:
 
 
 _COPIES = tuple(f"tirx.ptx.cp_async_{name}" for name in ("cg", "ca", "cg_src_size", "ca_src_size"))
-_BULK_COPY = "tirx.ptx.cp_async_bulk_tensor_"
+BULK_COPY = "tirx.ptx.cp_async_bulk_tensor_"
 # Calls that touch more than the element whose address they are given: the kinds of access by pointer.
 _WIDE_CALLS = {
     "tirx.ptx.ldmatrix": (READ,),

@@ -11,6 +11,7 @@ from typing import Any
 from tvm import tirx as tir
 
 from tilelang_nb.language.tile_program import TileCall
+
 from ..context import LaunchContext
 from ..ops.all_reduce import unrolled
 from .packing import packed, unpacked

@@ -30,13 +30,15 @@ from ..hopper.tensor_tiles import STEP, TURNED_DEPTH, TensorTile
 from ..index_arithmetic import fold
 from ..ops.all_reduce import unrolled
 from ..rewrite import constant, dtype_of, nothing, scope, sequence
-from ..shared_memory import TILES
+from ..shared_memory import TILES, WRITTEN
 from .accumulators import Accumulators
 from .engine import extents, operand_dtype
 from .packing import packed
 
 HALVES = 2  # elements of an A operand in one register
 PACKED = "packed operands"  # the fact: per-thread arrays that hold fragments as products take them
+GROUPED = "accumulators of warp groups"  # the fact, where some products are theirs and others are not
+REFUSED = "products of warps"  # the fact: why products are not those of warp groups, by accumulator
 RUNNING = "running products"  # the fact: accumulators of products that `T.wait_wgmma` waits for
 DESCRIPTOR = "tl_wgmma_descriptor"
 REGISTER_FENCE = "tl_register_fence"
@@ -142,7 +144,7 @@ def engine_of(call: TileCall, launch: LaunchContext, threads: int) -> GroupEngin
     """The engine, where the operands' tiles have the layout of bulk copies."""
     tiles = launch.facts.get(TILES, {})
     tile = tiles.get(call["b"].buffer)
-    if tile is None or not tile.swizzled:
+    if tile is None or not tile.swizzled or call["c"].buffer not in launch.facts.get(GROUPED, (call["c"].buffer,)):
         return None
     found = choose(call, tiles, threads)
     assert isinstance(found, GroupEngine), f"tiles of bulk copies whose product is none of wgmma: {found}"
@@ -210,6 +212,7 @@ def lower(call: TileCall, launch: LaunchContext, engine: GroupEngine) -> tir.Stm
 
     body = [
         *packing,
+        *_seen(call, launch),
         *total.before(cleared=False),
         tir.Evaluate(ptx["wgmma.fence.sync.aligned"]()),
         unrolled("k", steps, step),
@@ -220,6 +223,14 @@ def lower(call: TileCall, launch: LaunchContext, engine: GroupEngine) -> tir.Stm
     else:
         launch.facts.setdefault(RUNNING, {})[c.buffer] = None
     return sequence(body, call.span)
+
+
+def _seen(call: TileCall, launch: LaunchContext) -> list[tir.Stmt]:
+    """What threads wrote into the operands is there for matrix instructions."""
+    written = launch.facts.get(WRITTEN, ())
+    if not any(call[name].buffer in written for name in "ab"):
+        return []
+    return [tir.Evaluate(ptx["fence.proxy.async.shared::cta"](), call.span)]
 
 
 def _packed_operand(buffer: Any, words: Any, slabs: int, steps: int, launch: LaunchContext) -> tir.Stmt:

@@ -32,7 +32,6 @@ from .overlap import Overlap, find_overlap
 from .persistent import Persistent, persistent
 from .tensor_tiles import ALIGNMENT, TensorTile, tensor_tile
 
-ENABLE = "tl.enable_auto_warp_specialization"
 IN_TURN = "tl.products_in_turn"  # the option: no product runs beside other statements
 DISABLE = ("tl.disable_warp_specialized", "tl.disable_tma_lower", "tl.disable_wgmma")
 MOST_RANK = 5
@@ -49,9 +48,6 @@ _CARRIED = {
     *("atomic_element", "atomic_load", "atomic_store", "assume", "annotate_layout", "use_swizzle", "region"),
 }
 _BARRIER_BYTES = 16
-# Bytes of depth up to which one warp group is faster in step, by mma.sync: 390 against 450 TFLOP/s on an H200 for
-# float16 tiles of 128x128x32 in three stages, as a turn of wgmma is too short to hide the wait for the next slot.
-SHALLOW = 64
 
 
 @dataclass(frozen=True)
@@ -307,12 +303,9 @@ class _Decision:
         accumulator = call["c"].buffer
         if self.engines.setdefault(accumulator, found).grid != found.grid:
             raise _No(f"products divide `{accumulator.name}` in different ways")
-        tile = call["b"].buffer
-        depth = constant(tile.shape[-1 if call.boolean("transpose_b") else -2]) or 0
-        item = tvm.DataType(dtype_of(tile)).bits // 8
-        alone = self.launch.threads == GROUP and item == 2 and depth * item <= SHALLOW
-        if alone and self.launch.options.get(ENABLE) is not True:
-            raise _No(f"one warp group multiplies tiles of depth {depth} faster by `mma.sync`")
+        faster = shallow(call, self.launch.threads)
+        if faster and self.launch.options.get(ENABLE) is not True:
+            raise _No(faster)
 
     def _registers(self) -> None:
         """The accumulators fit into the registers of the computing threads."""

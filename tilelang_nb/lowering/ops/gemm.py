@@ -5,6 +5,8 @@ The engine is chosen in `gemm/engine.py`; what it was and why is in `launch.fact
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tvm import tirx as tir
 
 from tilelang_nb.language.tile_program import TileCall
@@ -34,6 +36,9 @@ def lower(call: TileCall, launch: LaunchContext) -> tir.Stmt:
         launch.facts.setdefault("products", []).append((call.span, groups, wgmma.groups(groups)))
         return wgmma.lower(call, launch, groups)
     engine = choose(call, launch)
+    refused = launch.facts.get(wgmma.REFUSED, {}).get(call["c"].buffer, "")
+    if engine.instruction is not None and refused:
+        engine = replace(engine, reason=refused)
     warps = "" if engine.instruction is None else mma.warps(call, launch, engine.instruction)
     launch.facts.setdefault("products", []).append((call.span, engine, warps))
     if engine.instruction is None:
