@@ -285,6 +285,20 @@ class Findings:
 
         self._add(("TL405", here, "endless"), 1, here, make)
 
+    def same_turns(self, site: int) -> None:
+        """A `while` at `site` that does the same turn for ever."""
+        here = self.sites[site]
+
+        def make() -> tuple[Message, tuple[Note, ...]]:
+            problem = "this loop does the same turn for ever: no statement in it changes what its condition reads"
+            remedy = (
+                "change the condition in the loop; if it waits for another block, let a second kernel do the rest: on"
+                " the simulated device no other block runs while a block waits"
+            )
+            return say.SimulatedDeadlock(problem=problem, remedy=remedy), ()
+
+        self._add(("TL405", here, "same turns"), 1, here, make)
+
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         result = []
         for finding in self._groups.values():

@@ -15,6 +15,7 @@ from .findings import Findings
 from .machine.arithmetic import NAMESPACE, strided
 from .machine.barriers import Deadlock
 from .machine.machine import GlobalArray, Machine, StepLimit, Stopped
+from .machine.repetition import NoEnd
 from .machine.requests import Counting
 from .machine.shadow import Epochs, Shadow
 from .machine.strand import Strand
@@ -193,6 +194,9 @@ class _Launch:
             self._restore(saved)
             for number in ids:
                 self._batch(np.array([number]), grid, block)
+        except NoEnd as endless:
+            self.findings.same_turns(endless.site)
+            raise Stopped from None
         except StepLimit as endless:
             self.findings.endless(endless.site, self.program.step_limit)
             raise Stopped from None

@@ -17,6 +17,7 @@ from .matrices import MatrixInstructions
 from .memory import MemoryAccess
 from .messages import Messages
 from .registers import Registers
+from .repetition import Repetition
 from .tensor_copies import TensorCopies
 from .undefined import UndefinedArithmetic
 from .warpgroups import WarpGroups
@@ -113,6 +114,10 @@ class Strand(
 
     def take_steps(self, count: int, site: int) -> None:
         self.machine.take_steps(count, site)
+
+    def turns_of(self, site: int) -> Repetition:
+        """What watches the turns of a loop that only its own registers can end."""
+        return Repetition(site)
 
     def take_turn(self, loop: int, done: int, turns: int) -> None:
         """A turn of an outer loop begins."""

@@ -19,6 +19,7 @@ from tvm.ir.prim import expr as pe
 from . import hopper_calls, matrix_calls  # noqa: F401  (fill the table of statements)
 from .accesses import VectorAxis
 from .calls import Calls
+from .endless import registers_of_turns
 from .inspection import BLOCKING, constant, contains_call, has_jump, jumps_out
 from .suites import Nested, Suite, Tracked
 from .tally import operations
@@ -312,8 +313,13 @@ class Statements(Calls):
             self.emit(f"{loop.broken} = False")
             self.define(loop.broken)
         live = self.fresh("m")
+        registers = registers_of_turns(node, self.buffers)
+        turns = None if registers is None else self.assign("turns", f"S.turns_of({self.site('loop')})")
         self.open(live)
         self.emit(f"S.take_step({self.site('loop')})")
+        if turns:
+            state = [running, *([loop.broken] if loop else []), *(registers or [])]
+            self.emit(f"{turns}.turn_begins({', '.join(state)})")
         if loop:
             self.define(loop.gone)
             self.emit(f"{live}, {loop.gone} = S.minus({running}, {loop.broken}), False")

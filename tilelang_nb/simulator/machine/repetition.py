@@ -1,0 +1,51 @@
+"""A `while` loop that has come back to a state that it was in before, and so never ends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+FIRST, LOOK = 64, 8  # the first turn that is remembered, and how many turns after a remembered one are compared
+
+
+class NoEnd(Exception):
+    """A loop does the same turns for ever."""
+
+    def __init__(self, site: int):
+        super().__init__("endless loop")
+        self.site = site
+
+
+class Repetition:
+    """The turns of one loop.  State: masks and registers (arrays, None, False), of which some turns keep copies.
+
+    A period of up to LOOK turns is found; longer ones end at the step limit.
+    """
+
+    def __init__(self, site: int):
+        self.site, self.turn, self.mark = site, 0, FIRST
+        self.kept: list[Any] = []
+
+    def turn_begins(self, *state: Any) -> None:
+        """NoEnd: the state is that of an earlier turn."""
+        self.turn += 1
+        if self.turn < FIRST:
+            return
+        if self.turn == self.mark:
+            self.kept = [one.copy() if isinstance(one, np.ndarray) else one for one in state]
+            self.mark *= 2
+        elif 2 * self.turn <= self.mark + 2 * LOOK and self._same(state):
+            raise NoEnd(self.site)
+
+    def _same(self, state: tuple[Any, ...]) -> bool:
+        for one, kept in zip(state, self.kept):
+            arrays = isinstance(one, np.ndarray), isinstance(kept, np.ndarray)
+            if arrays[0] != arrays[1] or not (_equal(one, kept) if all(arrays) else one is kept):
+                return False
+        return True
+
+
+def _equal(one: np.ndarray, other: np.ndarray) -> bool:
+    """Are the bits the same?  Signs of zeros count, NaNs are equal to themselves."""
+    return one.shape == other.shape and one.tobytes() == other.tobytes()
