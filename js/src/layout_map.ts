@@ -28,8 +28,7 @@ export function indexOf(shape: readonly number[], flat: number): number[] {
 }
 
 export function whereIs(layout: WireLayout, flat: number): Where {
-  const index = indexOf(layout.shape, flat);
-  return layout.digits ? inRegisters(layout, index) : inShared(layout, index, flat);
+  return layout.digits ? inRegisters(layout, indexOf(layout.shape, flat)) : inShared(layout, flat);
 }
 
 function inRegisters(layout: WireLayout, index: readonly number[]): Where {
@@ -56,14 +55,18 @@ function inRegisters(layout: WireLayout, index: readonly number[]): Where {
   return { thread, register, copies };
 }
 
-function inShared(layout: WireLayout, index: readonly number[], flat: number): Where {
-  let place = layout.places?.[flat] ?? flat;
+function inShared(layout: WireLayout, flat: number): Where {
+  const width = layout.shape[layout.shape.length - 1] ?? 1;
+  const rows = layout.shape[layout.shape.length - 2] ?? 1;
+  const column = flat % width;
+  const row = Math.floor(flat / width) % rows;
+  const piece = layout.piece ?? width;
+  let inside = column % piece;
   if (layout.swizzle) {
     const { chunk, every, span } = layout.swizzle;
-    const column = index[index.length - 1];
-    const row = index.length > 1 ? index[index.length - 2] : 0;
-    place = flat - column + (Math.floor(column / chunk) ^ Math.floor(row / every) % span) * chunk + (column % chunk);
+    inside = (Math.floor(inside / chunk) ^ Math.floor(row / every) % span) * chunk + (inside % chunk);
   }
+  const place = layout.places?.[flat] ?? flat - row * width - column + (column - (column % piece)) * rows + row * piece + inside;
   const byte = (layout.offset ?? 0) + place * (layout.item ?? 1);
   return { byte, bank: Math.floor(byte / BANK_BYTES) % BANKS };
 }

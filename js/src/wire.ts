@@ -129,10 +129,15 @@ export interface WireLayout {
   bytes?: number | null;
   versions?: number | null;
   swizzle?: { chunk: number; every: number; span: number } | null;
+  /** Columns of a box, where boxes stand one after the other. */
+  piece?: number | null;
   places?: readonly number[] | null;
 }
 
-/** A pipelined loop: what each version of its tiles holds after what a turn begins (turn -1: before the loop). */
+/** first column, how many, "copy" | "wait" | "use" | "barrier" | "run", short text, words, source lines */
+export type WireChartCell = readonly [number, number, string, string, string, readonly number[]];
+
+/** A pipelined loop. Columns of its chart: name, how many share it. */
 export interface WirePipeline {
   line?: number | null;
   variable: string;
@@ -142,7 +147,7 @@ export interface WirePipeline {
   turns?: number | null;
   engine?: string | null;
   groups?: readonly { waits_at: number; pending: number; copies: readonly { tile: string; source: string; line: number; bytes: number }[] }[] | null;
-  steps: readonly { turn: number; starts: readonly number[]; held: readonly (number | null)[] }[];
+  chart?: { columns: readonly (readonly [string, number])[]; lanes: readonly { part: string; name: string; cells: readonly WireChartCell[] }[] } | null;
   staying?: readonly { tile: string; source: string; line: number; reason: string }[] | null;
   reason?: string | null;
 }

@@ -75,10 +75,40 @@ describe("the view", () => {
   test("the versions of a pipelined loop are told turn by turn, and what does not run ahead with its reason", () => {
     const root = show("layouts");
     root.querySelector<HTMLElement>('[data-tnb="tile"][data-name="k"]')!.click();
-    const rows = [...root.querySelectorAll('[data-tnb="steps"] tbody tr')].map((row) => [...row.querySelectorAll("td")].map((cell) => cell.textContent));
-    expect(rows[0].slice(0, 5)).toEqual(["copy 0", "use 0", "copy 3", "wait 3", "use 3"]);
-    expect(rows[2].slice(0, 4)).toEqual(["", "copy 2", "wait 2", "use 2"]);
+    const lanes = new Map([...root.querySelectorAll<HTMLElement>('[data-tnb="steps"] tbody tr')].map((row) => [row.firstChild!.textContent, [...row.querySelectorAll("td")].map((cell) => `${cell.dataset.state ?? ""} ${cell.textContent}`.trim())]));
+    expect(lanes.get("rows [0]")!.slice(0, 5)).toEqual(["copy 0", "use 0", "copy 3", "wait 3", "use 3"]);
+    expect(lanes.get("rows [2]")!.slice(0, 4)).toEqual(["", "copy 2", "wait 2", "use 2"]);
+    expect(lanes.get("rows")!.slice(0, 3)).toEqual(["copy 0, 1", "copy 2", "copy 3"]);
     expect(root.textContent).toContain("scale from S is copied in its turn: it stands in an if");
+  });
+  test("a cell of the chart lights and pins its lines, by the keys too", () => {
+    const root = show("roles");
+    root.querySelector<HTMLElement>('[data-tnb="tile"][data-name="k"]')!.click();
+    const cell = (): HTMLElement => root.querySelector<HTMLElement>('[data-tnb="steps"] td[tabindex="0"]')!;
+    const row = (): string => cell().parentElement!.firstChild!.textContent!;
+    const key = (name: string): boolean => cell().dispatchEvent(new KeyboardEvent("keydown", { key: name, bubbles: true }));
+    cell().focus();
+    expect([row(), cell().textContent]).toEqual(["a, b", "0–2"]);
+    expect(root.querySelector('[data-tnb="readout"]')!.textContent).toMatch(/^copies a, b of turn 0–2, 32,768 bytes each$/);
+    key("ArrowRight");
+    expect(cell().textContent).toBe("3");
+    key("ArrowDown");
+    expect(row()).toBe("a, b [0]");
+    cell().click();
+    const pins = [...root.querySelectorAll<HTMLElement>('[data-tnb="source"] [data-pin]')].map(({ dataset }) => Number(dataset.line));
+    expect(pins).toEqual([10, 11]);
+    expect(root.querySelectorAll('[data-tnb="steps"] td[data-pin]').length).toBeGreaterThan(10);
+    const last = [...root.querySelectorAll<HTMLElement>('[data-tnb="steps"] tbody tr')].at(-2)!;
+    expect(last.firstChild!.textContent).toBe("c += a·b");
+    last.querySelector<HTMLElement>("td[data-state]")!.focus();
+    expect(row()).toBe("c += a·b");
+  });
+  test("elements of a tile in boxes are where bulk copies write them", () => {
+    const layout = tile("roles", "b");
+    expect(layout.piece).toBe(64);
+    const byte = (i: number, j: number): number => whereIs(layout, at(layout, i, j)).byte! - layout.offset!;
+    expect([byte(0, 0), byte(0, 8), byte(1, 0), byte(1, 8), byte(0, 64)]).toEqual([0, 16, 128 + 16, 128, 64 * 128]);
+    expect(new Set(Array.from({ length: size(layout) }, (_, flat) => whereIs(layout, flat).byte)).size).toBe(size(layout));
   });
   test("a kernel without tiles has no such view", () => {
     expect(show("comprehension").querySelector('[data-tnb="tab"][data-name="tiles"]')).toBeNull();

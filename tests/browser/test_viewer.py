@@ -243,10 +243,12 @@ def test_an_element_of_a_tile_tells_its_thread_and_the_versions_of_a_pipeline_th
     page.keyboard.press("ArrowRight")
     assert "register" in part(found, "status").text_content()
     part(found, "tile", '[data-name="ko"]').click()
-    states = [
-        cell.get_attribute("data-state") for cell in part(found, "steps").locator("tbody tr").first.locator("td").all()
-    ]
-    assert states[:4] == ["copy", "use", "copy", "use"]
+    version = part(found, "steps").locator("tbody tr", has_text=" [0]").first.locator("td")
+    assert [cell.get_attribute("data-state") for cell in version.all()][:4] == ["copy", "use", "copy", "use"]
+    version.nth(1).click()
+    assert part(found, "source", " [data-pin]").count() == 2, "the copies of the two tiles"
+    page.keyboard.press("ArrowRight")
+    assert part(found, "steps", " td:focus").get_attribute("data-state") == "copy"
     tab(found, "stage")
 
 

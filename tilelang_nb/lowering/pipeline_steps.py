@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
-import tvm
-
 from .context import LaunchContext
+from .pipeline_chart import Chart
+from .pipeline_phases import chart_of, line_of, tile_bytes
 from .pipelines import Pipeline, Producer, wanted_stages
 from .plan_pipelines import IN_TURN
-from .rewrite import constant, dtype_of
-from .spans import source_span
+from .rewrite import constant
 
 SHOWN_TURNS = 6  # of a picture
 
@@ -55,7 +53,8 @@ class PipelineSteps:
 
     line, variable: of the loop.  wanted: stages that the text asks for; stages: versions of each tile, 1 for a loop
     that stays as it is, with the reason.  turns: how often it runs, None where that depends on arguments.  engine:
-    "cp.async" in all threads, or "bulk" copies of a warp group of their own.  launch: its name, with several.
+    "cp.async" in all threads, or "bulk" copies of a warp group of their own.  launch: its name, with several.  chart:
+    what happens over time, None where no copy runs ahead.
     """
 
     line: int | None
@@ -68,6 +67,7 @@ class PipelineSteps:
     staying: tuple[StayingCopy, ...] = ()
     reason: str = ""
     launch: str = ""
+    chart: Chart | None = None
 
     def __str__(self) -> str:
         """The loop, the copies that start in each turn and what the versions hold: `*` in use, `>` under way."""
@@ -77,22 +77,26 @@ class PipelineSteps:
         ]
         if self.reason:
             lines[0] += f" ({self.reason})"
-        if self.ahead:
+        if self.chart is not None and self.engine == "bulk":
+            lines += _aligned(self.chart.rows())
+            lines.append("  + the copy starts, > it is under way or there, * between its wait and its being given back")
+        elif self.ahead:
             rows = [("", "starts", *(f"version {version}" for version in range(self.stages)))]
             rows.append(self._row("before", None, self.held(-1)))
             shown = SHOWN_TURNS if self.turns is None else min(self.turns, SHOWN_TURNS)
             rows += [self._row(f"turn {turn}", turn, self.held(turn)) for turn in range(shown)]
-            widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-            lines += ["  " + "  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+            lines += _aligned(rows)
             if self.turns is None or self.turns > shown:
                 lines.append("  ...")
         lines += [f"  line {copy.line}: {copy.tile} is copied in its turn: {copy.reason}" for copy in self.staying]
         return "\n".join(lines)
 
     def _summary(self, tiles: str) -> str:
-        how = {"cp.async": "asynchronous copies", "bulk": "bulk copies of a warp group of their own"}[self.engine]
+        versions = f"{self.stages} version{'s' * (self.stages > 1)} of {tiles}"
+        if self.engine == "bulk":
+            return f"{versions}; a warp group of its own fills each by bulk copies when it was given back"
         turns = f"{self.ahead} turn{'s' * (self.ahead > 1)}"
-        return f"{self.stages} versions of {tiles}; {how} start {turns} before their use"
+        return f"{versions}; asynchronous copies start {turns} before their use"
 
     def _row(self, name: str, turn: int | None, held: tuple[int | None, ...]) -> tuple[str, ...]:
         starts = ", ".join(map(str, self.started(turn))) or "-"
@@ -106,17 +110,28 @@ class PipelineSteps:
 
     def started(self, turn: int | None) -> tuple[int, ...]:
         """The turns whose copies start in a turn; None for before the loop."""
-        first = range(self.ahead) if turn is None else range(turn + self.ahead, turn + self.ahead + 1)
-        return tuple(one for one in first if self.ahead and (self.turns is None or one < self.turns))
+        if self.engine == "bulk":  # a version is filled again when its turn is over
+            first = range(self.stages) if turn is None else range(turn + self.stages - 1, turn + self.stages)
+            first = range(0) if turn == 0 or not self.groups else first
+        else:
+            first = range(self.ahead) if turn is None else range(turn + self.ahead, turn + self.ahead + 1)
+            first = first if self.ahead else range(0)
+        return tuple(one for one in first if self.turns is None or one < self.turns)
 
     def held(self, turn: int) -> tuple[int | None, ...]:
         """For each version, the turn whose data it holds or awaits while a turn computes; None for none."""
-        last = turn + self.ahead
+        last = max(turn, 0) + self.ahead if self.engine == "bulk" else turn + self.ahead
         found: list[int | None] = [None] * self.stages
         for one in range(max(last - self.stages + 1, 0), last + 1):
             if self.turns is None or one < self.turns:
                 found[one % self.stages] = one
         return tuple(found)
+
+
+def _aligned(rows: list[tuple[str, ...]] | list[list[str]]) -> list[str]:
+    """Rows of text in columns."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return ["  " + "  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
 
 
 def pipeline_steps(launch: LaunchContext, several: bool) -> tuple[PipelineSteps, ...]:
@@ -130,48 +145,44 @@ def pipeline_steps(launch: LaunchContext, several: bool) -> tuple[PipelineSteps,
         source, target = copy.call["source"].buffer, copy.call["target"].buffer
         loops[copy.loop.loop_var] = copy.loop
         staying.setdefault(copy.loop.loop_var, []).append(
-            StayingCopy(target.name, source.name, _line(copy.call.span), copy.reason)
+            StayingCopy(target.name, source.name, line_of(copy.call.span), copy.reason)
         )
     plans = {plan.loop.loop_var: plan for plan in launch.facts.get("pipelines", ())}
-    found = [_steps(plan, engine, tuple(staying.get(var, ())), symbol) for var, plan in plans.items()]
+    found = [_steps(plan, engine, tuple(staying.get(var, ())), symbol, launch) for var, plan in plans.items()]
     for var, left in staying.items():
         if var not in plans:
             plan = Pipeline(loops[var], (), wanted_stages(loops[var]), 1, ())
-            found.append(_steps(plan, engine, tuple(left), symbol))
+            found.append(_steps(plan, engine, tuple(left), symbol, launch))
     return tuple(sorted(found, key=lambda one: one.line or 0))
 
 
-def _steps(plan: Pipeline, engine: str, staying: tuple[StayingCopy, ...], symbol: str) -> PipelineSteps:
+def _steps(
+    plan: Pipeline, engine: str, staying: tuple[StayingCopy, ...], symbol: str, launch: LaunchContext
+) -> PipelineSteps:
     count = len(plan.groups)
     groups = tuple(
         CopyGroup(
-            _line(plan.body[group[0].first_use].span),
+            line_of(plan.body[group[0].first_use].span),
             max((plan.stages - 1) * count - 1, 0) if number == 0 else plan.stages * count - number - 1,
             tuple(map(_copy, group)),
         )
         for number, group in enumerate(plan.groups)
     )
     return PipelineSteps(
-        line=_line(plan.loop.span),
+        line=line_of(plan.loop.span),
         variable=plan.loop.loop_var.name,
         wanted=plan.wanted,
         stages=plan.stages,
         turns=constant(plan.loop.extent),
         engine=engine,
-        groups=groups if plan.stages > 1 else (),
+        groups=groups if plan.stages > 1 or engine == "bulk" else (),
         staying=staying,
         reason=plan.reason,
         launch=symbol,
+        chart=chart_of(plan, launch),
     )
 
 
 def _copy(producer: Producer) -> AheadCopy:
     tile = producer.target
-    count = math.prod(int(extent) for extent in tile.shape)
-    item = max(tvm.DataType(dtype_of(tile)).bits // 8, 1)
-    return AheadCopy(tile.name, producer.call["source"].buffer.name, _line(producer.call.span), count * item)
-
-
-def _line(span: Any) -> int | None:
-    place = source_span(span)
-    return None if place is None else place.line
+    return AheadCopy(tile.name, producer.call["source"].buffer.name, line_of(producer.call.span), tile_bytes(tile))

@@ -1,22 +1,23 @@
 """The pipelined loops of a kernel in the JSON report.
 
-    pipeline    {line, variable, wanted, stages, ahead, turns?, engine, groups, steps, staying, reason?, launch?}
+    pipeline    {line, variable, wanted, stages, ahead, turns?, engine, groups, chart?, staying, reason?, launch?}
     group       {waits_at, pending, copies[{tile, source, line, bytes}]}
-    step        {turn, starts[turns], held[turn or null per version]}
+    chart       {columns[[name, count]], lanes[{part, name, cells[[first, count, what, text, said, lines]]}]}
     staying     {tile, source, line, reason}: a copy that is made in its turn
 
-`stages` is 1 for a loop that stays as it is.  `turns` is null where it depends on arguments.  Turn t uses version
-t mod stages; in it the copies for the turns in `starts` begin, and afterwards version v holds or awaits the data of
-turn `held[v]`.  The first step, with turn -1, is what happens before the loop; a few turns follow.
+`stages` is 1 for a loop that stays as it is.  `turns` is null where it depends on arguments.  The columns of a chart
+are what the computing threads do one after the other; neighbours that share a name stand together with their count.  A
+cell fills `count` columns from `first` on; `what` is "copy" (starts there), "wait" (under way, or there), "use" (from
+its wait until it is given back), "barrier" or "run"; `text` names turns, those of the next execution with ′; `lines`
+are of the cell.  See `lowering/pipeline_chart.py`.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from ..lowering.pipeline_chart import Chart
 from ..lowering.pipeline_steps import PipelineSteps
-
-MOST_STEPS = 8
 
 
 def pipeline(one: PipelineSteps) -> dict[str, Any]:
@@ -40,7 +41,7 @@ def pipeline(one: PipelineSteps) -> dict[str, Any]:
             }
             for group in one.groups
         ],
-        "steps": _steps(one),
+        "chart": None if one.chart is None else chart(one.chart),
         "staying": [
             {"tile": copy.tile, "source": copy.source, "line": copy.line, "reason": copy.reason} for copy in one.staying
         ],
@@ -50,10 +51,18 @@ def pipeline(one: PipelineSteps) -> dict[str, Any]:
     return {key: value for key, value in data.items() if value is not None}
 
 
-def _steps(one: PipelineSteps) -> list[dict[str, Any]]:
-    if not one.ahead:
-        return []
-    count = MOST_STEPS if one.turns is None else min(one.turns, MOST_STEPS)
-    before = {"turn": -1, "starts": list(one.started(None)), "held": list(one.held(-1))}
-    turns = [{"turn": turn, "starts": list(one.started(turn)), "held": list(one.held(turn))} for turn in range(count)]
-    return [before, *turns]
+def chart(one: Chart) -> dict[str, Any]:
+    """What happens in a pipelined loop over time."""
+    return {
+        "columns": [[name, count] for name, count in one.columns],
+        "lanes": [
+            {
+                "part": lane.part,
+                "name": lane.name,
+                "cells": [
+                    [cell.first, cell.count, cell.what, cell.text, cell.said, list(cell.lines)] for cell in lane.cells
+                ],
+            }
+            for lane in one.lanes
+        ],
+    }

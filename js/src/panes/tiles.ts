@@ -5,12 +5,12 @@ import { indexOf, said, whereIs, type Where } from "../layout_map";
 import type { Pane, Shell } from "../state";
 import { bytes, clamp, grouped, plural } from "../text";
 import type { WireLayout, WirePipeline } from "../wire";
+import { chart } from "./chart";
 
 const LINE = 32; // elements of a row, where a tile has one dimension
 const LEAST = 5; // px of an element
 const MOST = 26;
 const NUMBERED = 19; // px from which an element has room for its number
-const STEPS: Record<string, string> = { copy: "the copy begins", wait: "under way", use: "read in this turn" };
 
 type Item = { readonly name: string; readonly tile?: WireLayout; readonly loop?: WirePipeline };
 
@@ -209,8 +209,6 @@ export class TilesPane implements Pane {
   // ---- a pipelined loop
 
   private pipeline(loop: WirePipeline): Kid {
-    const isCut = (loop.turns ?? Infinity) > (loop.steps.at(-1)?.turn ?? 0) + 1;
-    const state = (held: number, step: WirePipeline["steps"][number]): string => (held === step.turn ? "use" : step.starts.includes(held) ? "copy" : "wait");
     const copies = (loop.groups ?? []).flatMap((group) => group.copies);
     const turns = loop.turns === null || loop.turns === undefined ? "" : ` ${plural(loop.turns, "turn")}:`;
     return [
@@ -219,42 +217,22 @@ export class TilesPane implements Pane {
         null,
         bold(`for ${loop.variable}`),
         `,${turns} `,
-        loop.stages > 1 ? `the copies into ${copies.map(({ tile }) => tile).join(", ")} run ${plural(loop.ahead, "turn")} ahead with ${loop.engine}, in ${loop.stages} versions` : "no copy runs ahead",
+        !loop.chart
+          ? "no copy runs ahead"
+          : `${plural(loop.stages, "version")} of ${copies.map(({ tile }) => tile).join(", ")}, ${loop.engine === "bulk" ? "filled by bulk copies of a warp group of their own" : `copied ${plural(loop.ahead, "turn")} ahead with cp.async`}`,
         loop.reason && [" (", prose(loop.reason), ")"],
         ": ",
         this.line(loop.line, "loop"),
       ),
-      loop.steps.length > 0 &&
-        h(
-          "table",
-          { class: "values steps", "data-tnb": "steps" },
-          h("thead", null, h("tr", null, h("th", null, "version"), loop.steps.map(({ turn }) => h("th", { scope: "col" }, turn < 0 ? "before" : `${loop.variable} = ${turn}`)), isCut && h("th", null, "…"))),
-          h(
-            "tbody",
-            null,
-            Array.from({ length: loop.stages }, (_, version) =>
-              h(
-                "tr",
-                null,
-                h("th", { scope: "row" }, version),
-                loop.steps.map((step) => {
-                  const held = step.held[version];
-                  const what = typeof held === "number" ? state(held, step) : "";
-                  return h("td", { class: what, "data-state": what, title: what && `${STEPS[what]}: the data of turn ${held}` }, what && `${what} ${held}`);
-                }),
-              ),
-            ),
-          ),
-        ),
-      loop.steps.length > 0 && h("p", { class: "dim" }, Object.entries(STEPS).map(([name, words], i) => [i > 0 && " · ", bold(name), ` ${words}`])),
+      loop.chart && chart(this.shell, loop),
       (loop.groups ?? []).map((group, i) =>
         h(
           "p",
           null,
           group.copies.map((copy, at) => [at > 0 && ", ", bold(copy.tile), ` from ${copy.source}, ${bytes(copy.bytes)} a turn (`, this.line(copy.line, `copy-${copy.tile}`), ")"]),
-          "; awaited at ",
+          ", awaited at ",
           this.line(group.waits_at, `wait-${i}`),
-          group.pending > 0 && `, where those of ${plural(group.pending, "later turn")} may be under way`,
+          loop.engine !== "bulk" && group.pending > 0 && `; those of the next ${group.pending > 1 ? `${group.pending} turns` : "turn"} may still be under way`,
         ),
       ),
       (loop.staying ?? []).map((copy) => h("p", null, bold(copy.tile), ` from ${copy.source} is copied in its turn: `, prose(copy.reason), " (", this.line(copy.line, `stay-${copy.tile}`), ")")),

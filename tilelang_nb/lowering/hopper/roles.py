@@ -112,6 +112,7 @@ class _Roles:
             self.loaded.append((call, loaded))
         if found.epilogue is not None:
             self._stage(found.epilogue)
+        launch.facts["rings"], launch.facts["loaded"] = self.rings, self.loaded
         launch.threads += GROUP
         launch.set = ThreadSet(0, launch.threads)
         return function.with_body(self._launch(function.body))
