@@ -139,6 +139,124 @@ def test_layouts_know_their_box_and_their_equals(refused):
         T.Layout((4,), lambda i: i / 2.0).get_output_shape()
 
 
+def places(layout):
+    """What a layout gives for every element, by calling it with numbers."""
+    return np.stack([np.array([layout(*index) for index in np.ndindex(*layout.shape)])]).reshape(*layout.shape, -1)
+
+
+SWIZZLED = T.Layout((8, 64), lambda i, j: [i, ((j // 8) ^ i) * 8 + j % 8])
+LAYOUTS = {
+    "turned": T.Layout((4, 6), lambda i, j: [j, i]),
+    "in blocks": T.Layout((6, 8), lambda i, j: [i // 3, j // 4, i % 3, j % 4]),
+    "one number": T.Layout((3, 5), lambda i, j: j * 3 + i),
+    "backwards": T.Layout((7,), lambda i: 6 - i),
+    "swizzled": SWIZZLED,
+    "bits": T.Layout((16,), lambda i: (i & 1) * 8 + (i >> 1 & 1) * 4 + (i >> 2 & 1) * 2 + (i >> 3)),
+    "one element": T.Layout((1, 1), lambda i, j: [j, i]),
+}
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_the_inverse_of_a_layout_finds_each_element_at_its_place(name, device):
+    layout = LAYOUTS[name]
+    inverse = layout.inverse()
+    assert inverse.get_input_shape() == layout.get_output_shape()
+    assert inverse.get_output_shape() == layout.get_input_shape()
+    for index in np.ndindex(*layout.shape):
+        assert inverse(*layout(*index)) == index
+    assert inverse.inverse().is_equal(layout)
+    for expression in inverse(*[device(f"p{axis}", "int32") for axis in range(len(inverse.shape))]):
+        assert isinstance(expression, int) or expression.dtype == "int32"
+
+
+def test_inverses_that_are_none_are_refused(refused):
+    with refused("TL004", "places that no element has"):
+        T.Layout((4, 8), lambda i, j: i * 10 + j).inverse()
+    with refused("TL004", "places that no element has"):
+        T.Layout((4,), lambda i: i - 1).inverse()
+    with refused("TL004", "two elements in one place"):
+        T.Layout((4, 2), lambda i, j: (i + j) % 5).inverse()
+    with refused("TL004", "two elements in one place"):
+        T.Layout((4,), lambda i: i * i % 4 * 3).inverse()
+    with refused("TL004", "no digits or bits"):
+        T.Layout((7,), lambda i: i * 3 % 7).inverse()
+    with refused("TL004", "at most"):
+        T.Layout((4096, 4096), lambda i, j: i * 4096 + j).inverse()
+
+
+def test_layouts_of_several_tiles_keep_their_leading_indices(refused):
+    both = SWIZZLED.expand([2, 3])
+    assert both.shape == (2, 3, 8, 64) and both(1, 2, 3, 9) == (1, 2, *SWIZZLED(3, 9))
+    assert SWIZZLED.expand(4)(3, 1, 8) == (3, *SWIZZLED(1, 8)) and SWIZZLED.expand([]) is SWIZZLED
+    with refused("TL004", "shape"):
+        SWIZZLED.expand([0])
+    with refused("TL302", "who holds the new elements"):
+        T.Fragment((8,), lambda i: (i, 0)).expand([2])
+
+
+def test_a_layout_is_repeated_along_a_dimension(refused):
+    wide = SWIZZLED.repeat(-1, 2)
+    assert wide.shape == (8, 128) and wide(3, 70) == (1, *SWIZZLED(3, 6)) and wide(3, 6) == (0, *SWIZZLED(3, 6))
+    assert SWIZZLED.repeat(0, 3).get_output_shape() == [3, 8, 64] and SWIZZLED.repeat(0, 1) is SWIZZLED
+    for dim, factor in ((2, 2), (-3, 2), (0, 0)):
+        with refused("TL004", "Layout.repeat"):
+            SWIZZLED.repeat(dim, factor)
+
+
+def test_a_layout_in_another_shape_has_the_same_elements_in_the_same_places(refused):
+    flat = SWIZZLED.reshape([512])
+    np.testing.assert_array_equal(places(flat), places(SWIZZLED).reshape(512, 2))
+    np.testing.assert_array_equal(places(SWIZZLED.reshape((2, 4, 64))), places(SWIZZLED).reshape(2, 4, 64, 2))
+    held = T.Fragment((8, 4), lambda i, j: (i * 2 + j // 2, j % 2)).replicate(2).reshape([4, 8])
+    assert held.place(1, 3, copy=1) == (5 + 16, (1,)) and held.get_thread_size() == 32
+    with refused("TL204", "(8, 64) to (8, 32)"):
+        SWIZZLED.reshape([8, 32])
+    with refused("TL302", "another width"):
+        SWIZZLED.reshape([8, 32], 16, 32)
+
+
+def test_the_inverse_of_a_fragment_finds_the_element_and_its_copy(refused):
+    held = T.Fragment((16, 4), lambda i, j: (i * 2 + j // 2, j % 2)).replicate(2)
+    inverse = held.inverse()
+    assert inverse.shape == (2, 64)
+    for i, j, copy in np.ndindex(16, 4, 2):
+        thread, registers = held.place(i, j, copy=copy)
+        assert inverse(*registers, thread) == (i, j, copy)
+    with refused("TL004", "says no registers"):
+        T.Fragment((8,), forward_thread_fn=lambda i: i).inverse()
+
+
+def test_copies_that_the_same_threads_hold_are_one(refused):
+    pairs = T.Fragment((4,), lambda i, r: (i + 4 * (r // 2), 0), replicate=8)
+    once = pairs.condense_rep_var()
+    assert once.copies == 4 and [once.place(3, copy=copy)[0] for copy in range(4)] == [3, 7, 11, 15]
+    same = T.Fragment((4,), lambda i, r: (i, 0), replicate=4).condense_rep_var()
+    assert same.copies == 1 and same.place(2) == (2, (0,))
+    different = T.Fragment((4,), lambda i: (i, 0)).replicate(2)
+    assert different.condense_rep_var() is different
+    assert not different.is_equal(same) and same.is_equal(T.Fragment((4,), lambda i: (i, 0)))
+
+
+def test_fragments_say_their_registers_as_upstream_does(refused):
+    held = T.Fragment((8, 4), lambda i, j: (i, j))
+    assert held.map_forward_index([3, 2]) == held(3, 2) == (2,) and held.get_output_shape() == [4]
+    with refused("TL004", "says no registers"):
+        T.Fragment((8,), forward_thread_fn=lambda i: i).map_forward_index([1])
+
+
+@pytest.mark.parametrize("name", ["get_forward_vars", "get_forward_index", "get_linearized_forward_index"])
+def test_expressions_of_the_compiler_are_refused(name, refused):
+    with refused("TL302", "call the layout with indices"):
+        getattr(SWIZZLED, name)()
+
+
+def test_the_other_expressions_of_the_compiler_are_refused(refused):
+    held = T.Fragment((8,), lambda i: (i, 0))
+    for ask in (lambda: SWIZZLED.index, lambda: SWIZZLED.map_region_bounds([]), lambda: held.thread):
+        with refused("TL302", "call"):
+            ask()
+
+
 def test_fragments_are_repeated_over_registers_and_threads(refused):
     base = T.Fragment((8, 8), lambda i, j: (i * 4 + j // 2, j % 2))
     assert base.get_thread_size() == 32

@@ -60,7 +60,9 @@ _PUBLIC = {
         annotate_l2_hit_ratio annotate_restrict_buffers annotate_min_blocks_per_sm annotate_compile_flags
         annotate_pass_configs""",
     "debug": "print_of:print device_assert Assert assume evaluate",
-    "layouts": """Layout Fragment make_swizzled_layout make_full_bank_swizzled_layout make_half_bank_swizzled_layout
+    "layouts": "Layout",
+    "fragment_layouts": "Fragment",
+    "swizzled_layouts": """make_swizzled_layout make_full_bank_swizzled_layout make_half_bank_swizzled_layout
         make_quarter_bank_swizzled_layout make_linear_layout""",
     "annotations": "annotate_layout annotate_safe_value use_swizzle",
 }

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from .calling import bad_argument, checked_call
+from .fragment_layouts import Fragment
 from .launch import thread_count
 from .layout_tables import FragmentTable, TileOrder, fragment_table, tile_order
-from .layouts import Fragment, Layout
+from .layouts import Layout
 from .operands import BARRIER, FRAGMENT, GLOBAL, SHARED, choice, described, flag, integer, shape_mismatch, shown, stored
 from .values import Buffer, builder
 

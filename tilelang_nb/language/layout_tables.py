@@ -16,8 +16,9 @@ import numpy as np
 from tvm import tirx as tir
 
 from .calling import bad_argument
+from .fragment_layouts import Fragment
 from .index_maps import index_variables, table, traced
-from .layouts import Fragment, Layout
+from .layouts import Layout
 from .values import Buffer
 
 MOST_ELEMENTS = 1 << 20  # no tile of more fits into shared memory or registers

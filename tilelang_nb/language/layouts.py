@@ -1,31 +1,64 @@
-"""Layouts that a kernel may name: plain objects that hold functions of the indices.
+"""`T.Layout`: a function from the indices of a tile to where the element lies in memory.
 
-A `Layout` maps the indices of a tile to where the element lies in memory; a `Fragment` maps them to a thread and a
-register index
-of it.  They work on Python integers and on device values alike.
+It works on Python integers and on device values alike.  `T.Fragment`, in `fragment_layouts.py`, is one to threads and
+registers.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from .calling import bad_argument, checked_call
-from .dtypes import Dtype
 from .index_maps import tables
-from .operands import described, flag, integer, shape_mismatch, shown
-from .values import Buffer, Region, Value
+from .index_tables import function_of
+from .operands import described, integer, shape_mismatch, shown, unavailable
 
 
-def _shape(shape: Any, called: str) -> tuple[int, ...]:
+def extents_of(shape: Any, called: str) -> tuple[int, ...]:
+    """Constants from 1 on, of a tuple or a single one; TL004 for others."""
     given = tuple(shape) if isinstance(shape, (list, tuple)) else (shape,)
     return tuple([integer(extent, called, "shape", 1) for extent in given])
 
 
-def _result(value: Any) -> tuple[Any, ...]:
+def as_results(value: Any) -> tuple[Any, ...]:
+    """What a function of indices gives, one result or several."""
     return tuple(value) if isinstance(value, (list, tuple)) else (value,)
+
+
+MOST_ELEMENTS = 1 << 22  # of a layout that is asked for all of its places
+
+
+def indices_before(indices: Any, before: tuple[int, ...], after: tuple[int, ...], called: str) -> list[Any]:
+    """The indices of an element in another shape of as many elements, both counted in row-major order."""
+    if len(indices) != len(after):
+        bad_argument(
+            f"{len(indices)} indices for a layout of {len(after)} dimension(s) by `{called}`", "give one for each"
+        )
+    place: Any = 0
+    for index, extent in zip(indices, after):
+        place = index if isinstance(place, int) and place == 0 else place * extent + index
+    found: list[Any] = []
+    for number, extent in reversed(list(enumerate(before))):
+        found.insert(0, place % extent if number else place)
+        place = place // extent
+    return found
+
+
+def reshaped(shape: Any, rescale_num: int, rescale_den: int, before: tuple[int, ...], called: str) -> tuple[int, ...]:
+    """The shape that `reshape` asks for; TL204 for other than as many elements, TL302 for such of another width."""
+    if (rescale_num, rescale_den) != (1, 1):
+        unavailable(
+            f"`{called}` to elements of another width is not lowered by this version",
+            "write the layout of the new elements: `T.Layout(shape, ...)`",
+        )
+    after = extents_of(shape, called)
+    if math.prod(after) != math.prod(before):
+        shape_mismatch(f"`{called}` of shape {shown(before)} to {shown(after)}", "give a shape of as many elements")
+    return after
 
 
 class Layout:
@@ -37,7 +70,7 @@ class Layout:
 
     def __init__(self, shape: Any, forward_fn: Callable[..., Any]):
         called = f"T.{type(self).__name__}"
-        self.shape = _shape(shape, called)
+        self.shape = extents_of(shape, called)
         if not callable(forward_fn):
             bad_argument(
                 f"`forward_fn` of `{called}` is {described(forward_fn)}", "give a function: `lambda i, j: [i, j]`"
@@ -47,10 +80,15 @@ class Layout:
 
     def forward(self, *indices: Any) -> tuple[Any, ...]:
         """Where the element at these indices lies."""
-        return _result(_called(self._forward, indices, type(self).__name__))
+        return as_results(results_of(self._forward, indices, type(self).__name__))
 
     def map_forward_index(self, indices: Any) -> tuple[Any, ...]:
+        """`forward` of a list of indices."""
         return self.forward(*indices)
+
+    def __call__(self, *indices: Any) -> tuple[Any, ...]:
+        """Where the element at these indices lies, as `map_forward_index`."""
+        return self.map_forward_index(indices)
 
     def get_input_shape(self) -> list[int]:
         """The extents of the tile."""
@@ -60,22 +98,98 @@ class Layout:
         """The extents of the box that all places lie in."""
         return [int(values.max()) + 1 for values in self._tables()]
 
+    def expand(self, leading_shape: Any) -> Layout:
+        """The layout of several tiles: the new leading indices stay as they are, the others go through this one.
+
+        leading_shape: constants; none of them leaves the layout as it is.
+        Errors: TL004 (shape).  Source: upstream `tilelang/layout/layout.py`.
+        """
+        leading = extents_of(leading_shape, "Layout.expand")
+        count = len(leading)
+        if not count:
+            return self
+
+        def forward(*indices: Any) -> list[Any]:
+            return [*indices[:count], *self.forward(*indices[count:])]
+
+        return Layout((*leading, *self.shape), forward)
+
+    def repeat(self, dim: int, factor: int) -> Layout:
+        """The layout of a tile that is `factor` times as large in a dimension: places get the number of the repetition
+        in front.
+
+        dim: counted from 0, or from the end by negative numbers.
+        Errors: TL004 (dimension, factor).  Source: upstream `tilelang/layout/layout.py`.
+        """
+        called, rank = "Layout.repeat", len(self.shape)
+        axis, times = integer(dim, called, "dim", -rank, rank - 1) % rank, integer(factor, called, "factor", 1)
+        extent = self.shape[axis]
+        if times == 1:
+            return self
+
+        def forward(*indices: Any) -> list[Any]:
+            inside = [*indices[:axis], indices[axis] % extent, *indices[axis + 1 :]]
+            return [indices[axis] // extent, *self.forward(*inside)]
+
+        return Layout((*self.shape[:axis], extent * times, *self.shape[axis + 1 :]), forward)
+
+    def reshape(self, shape: Any, rescale_num: int = 1, rescale_den: int = 1) -> Layout:
+        """The layout of the same elements by the indices of another shape; both count them in row-major order.
+
+        Errors: TL004 (shape), TL204 (as many elements), TL302 (elements of another width).
+        Source: upstream `tilelang/layout/layout.py`.
+        """
+        called = "Layout.reshape"
+        after = reshaped(shape, rescale_num, rescale_den, self.shape, called)
+        return Layout(after, lambda *indices: self.forward(*indices_before(indices, self.shape, after, called)))
+
+    def inverse(self) -> Layout:
+        """The layout that gives for each place the indices of the element that lies there.
+
+        Errors: TL004 (two elements in one place, places that no element has, indices that are neither sums of digits of
+        the places nor exclusive ors of their bits).  Source: upstream `tilelang/layout/layout.py`.
+        """
+        return inverse_of(self, "Layout.inverse")
+
+    @property
+    def index(self) -> NoReturn:
+        """Upstream's expression of the places.  TL302: call the layout with indices."""
+        _expression("index")
+
+    def get_forward_vars(self) -> NoReturn:
+        """Upstream's variables of `index`.  TL302."""
+        _expression("get_forward_vars")
+
+    def get_forward_index(self) -> NoReturn:
+        """Upstream's `index`.  TL302."""
+        _expression("get_forward_index")
+
+    def get_linearized_forward_index(self) -> NoReturn:
+        """Upstream's `index` as one number.  TL302."""
+        _expression("get_linearized_forward_index")
+
+    def map_region_bounds(self, region: Any) -> NoReturn:
+        """Upstream's box around the places of a region.  TL302."""
+        _expression("map_region_bounds")
+
     def is_equal(self, other: Any) -> bool:
         """Does another layout put every element in the same place?"""
-        if not isinstance(other, Layout) or other.shape != self.shape:
+        if not isinstance(other, Layout) or other.shape != self.shape or type(other) is not type(self):
             return False
         mine, theirs = self._tables(), other._tables()
         return len(mine) == len(theirs) and all((a == b).all() for a, b in zip(mine, theirs))
 
     def _tables(self) -> list[np.ndarray]:
         """Each result of `forward` for every element."""
+        check_size(self.shape)
         return tables(self.forward, self.shape, f"the layout of shape {shown(self.shape)}")
 
     def __repr__(self) -> str:
         return f"T.{type(self).__name__}({self.shape})"
 
 
-def _called(function: Callable[..., Any], arguments: Any, name: str) -> Any:
+def results_of(function: Callable[..., Any], arguments: Any, name: str) -> Any:
+    """What a function of the text gives; TL004 where it takes another number of indices."""
     try:
         return function(*arguments)
     except TypeError as mistake:
@@ -84,203 +198,42 @@ def _called(function: Callable[..., Any], arguments: Any, name: str) -> Any:
         )
 
 
-Layout.__init__ = checked_call(Layout.__init__, "Layout")  # type: ignore[method-assign]
-
-
-class Fragment(Layout):
-    """`T.Fragment(shape, forward)`: element (i, j) is held by thread `forward(i, j)[0]`, in its register `forward(i,
-    j)[1]`.
-
-    forward_fn: gives (thread, register).  Or forward_thread_fn and forward_index_fn, one each; without the last, the
-    registers are
-    numbered in row-major order.  replicate: copies of each element; the functions then take the number of the copy as
-    last argument.
-    Errors: TL004 (shape, functions).  Source: upstream `tilelang/layout/fragment.py`.
-    """
-
-    def __init__(
-        self,
-        shape: Any,
-        forward_fn: Callable[..., Any] | None = None,
-        forward_thread_fn: Callable[..., Any] | None = None,
-        replicate: int = 1,
-        forward_index_fn: Callable[..., Any] | None = None,
-    ):
-        self.shape = _shape(shape, "T.Fragment")
-        self.copies = integer(replicate, "T.Fragment", "replicate", 1)
-        if (forward_fn is None) == (forward_thread_fn is None):
-            bad_argument(
-                "`T.Fragment` needs `forward_fn` or `forward_thread_fn`",
-                "write `forward_fn=lambda i, j: (thread, register)`",
-            )
-        for function in (forward_fn, forward_thread_fn, forward_index_fn):
-            if function is not None and not callable(function):
-                bad_argument(
-                    f"a function of `T.Fragment` is {described(function)}", "give a function: `lambda i, j: (i, j)`"
-                )
-        self._pair, self._thread, self._index = forward_fn, forward_thread_fn, forward_index_fn
-        self.place(*[0] * len(self.shape))
-
-    def place(self, *indices: Any, copy: Any = 0) -> tuple[Any, tuple[Any, ...]]:
-        """The thread that holds an element, and the index of its register (empty where none was given)."""
-        arguments = (*indices, copy) if self.copies > 1 else indices
-        if self._pair is not None:
-            pair = _result(_called(self._pair, arguments, "Fragment"))
-            if len(pair) != 2:
-                bad_argument(f"`forward_fn` of `T.Fragment` gives {len(pair)} values", "give (thread, register)")
-            return pair[0], _result(pair[1])
-        assert self._thread is not None
-        thread = _called(self._thread, arguments, "Fragment")
-        return thread, _result(_called(self._index, indices, "Fragment")) if self._index is not None else ()
-
-    def forward(self, *indices: Any) -> tuple[Any, ...]:
-        thread, registers = self.place(*indices)
-        return (thread, *registers)
-
-    def map_forward_thread(self, indices: Any) -> Any:
-        """The thread that holds an element, the first one of several."""
-        return self.place(*indices)[0]
-
-    def get_thread_size(self) -> int:
-        """How many threads hold the tile, counted from 0."""
-        first, last = (
-            tables(lambda *indices, copy=copy: self.place(*indices, copy=copy)[0], self.shape, "the layout")[0].max()
-            for copy in (0, self.copies - 1)
+def check_size(shape: tuple[int, ...]) -> None:
+    """TL004 for a layout of so many elements that its places are not looked at one by one."""
+    if math.prod(shape) > MOST_ELEMENTS:
+        bad_argument(
+            f"the places of a layout of shape {shown(shape)}", f"ask layouts of at most {MOST_ELEMENTS:,} elements"
         )
-        return int(max(first, last)) + 1
-
-    def repeat(self, repeats: Any, repeat_on_thread: bool = False, lower_dim_first: bool = True) -> Fragment:
-        """The layout of a tile that is `repeats` times as large in each dimension.
-
-        Each repetition is held by further threads (repeat_on_thread), or in further registers of the same.  They are
-        counted from the last dimension outwards (lower_dim_first), or from the first one inwards.
-        Errors: TL004 (numbers of repetitions).  Source: upstream `tilelang/layout/fragment.py`.
-        """
-        called = "Fragment.repeat"
-        times = _shape(repeats, called)
-        if len(times) != len(self.shape):
-            bad_argument(
-                f"`{called}` of {len(self.shape)} dimension(s) with {len(times)} repetition(s)", "give one for each"
-            )
-        shape, threads = self.shape, self.get_thread_size()
-        extents = self.get_output_shape()[1:]
-        order = reversed(range(len(shape))) if flag(lower_dim_first, called, "lower_dim_first") else range(len(shape))
-        dims = list(order)
-        on_thread = flag(repeat_on_thread, called, "repeat_on_thread")
-
-        def place(*indices: Any) -> tuple[Any, tuple[Any, ...]]:
-            *index, copy = indices
-            number, stride = 0, 1
-            for dim in dims:
-                number = number + index[dim] // shape[dim] * stride
-                stride *= times[dim]
-            thread, registers = self.place(*[i % extent for i, extent in zip(index, shape)], copy=copy)
-            if on_thread:
-                return thread + threads * number, registers
-            return thread, (registers[0] + extents[0] * number, *registers[1:]) if registers else ()
-
-        return self._like(tuple(extent * n for extent, n in zip(shape, times)), self.copies, place)
-
-    def replicate(self, replicate: int) -> Fragment:
-        """The layout in which further threads hold copies of the whole tile.
-
-        Errors: TL004 (no positive number).  Source: upstream `tilelang/layout/fragment.py`.
-        """
-        times, threads = integer(replicate, "Fragment.replicate", "replicate", 1), self.get_thread_size()
-
-        def place(*indices: Any) -> tuple[Any, tuple[Any, ...]]:
-            *index, copy = indices
-            thread, registers = self.place(*index, copy=copy % self.copies)
-            return thread + threads * (copy // self.copies), registers
-
-        return self._like(self.shape, self.copies * times, place)
-
-    def _like(self, shape: tuple[int, ...], copies: int, place: Callable[..., Any]) -> Fragment:
-        """A layout by a function of the indices and the number of the copy."""
-
-        def thread(*indices: Any) -> Any:
-            return place(*(indices if copies > 1 else (*indices, 0)))[0]
-
-        def index(*indices: Any) -> Any:
-            return place(*indices, 0)[1]
-
-        numbered = bool(self.place(*[0] * len(self.shape))[1])
-        return Fragment(shape, None, thread, copies, index if numbered else None)
 
 
-Fragment.__init__ = checked_call(Fragment.__init__, "Fragment")  # type: ignore[method-assign]
+def _expression(name: str) -> NoReturn:
+    unavailable(
+        f"`{name}` of a layout is an expression of upstream's compiler", "call the layout with indices: `layout(i, j)`"
+    )
 
 
-def _tile(buffer: Any, called: str) -> tuple[Buffer, int, int]:
-    """The tile of a swizzle, its rows and columns (leading dimensions count as rows)."""
-    tile = buffer.buffer if isinstance(buffer, Region) else buffer
-    if isinstance(tile, Value) and tile.origin is not None:
-        tile = tile.origin[0]
-    if not isinstance(tile, Buffer):
-        bad_argument(f"`{called}` takes a shared tile, {described(buffer)} given", "give the buffer")
-    if len(tile.shape) < 2 or not all(isinstance(extent, int) for extent in tile.shape):
-        shape_mismatch(f"`{called}` of `{tile.name}`, shape {shown(tile.shape)}", "give a tile of two dimensions")
-    return tile, tile.shape[-2], tile.shape[-1]
+def inverse_of(layout: Layout, called: str) -> Layout:
+    """See `Layout.inverse`; called: what messages name."""
+    given = layout._tables()
+    extents = tuple(int(values.max()) + 1 for values in given)
+    size = math.prod(layout.shape)
+    if any(values.min() < 0 for values in given) or math.prod(extents) > size:
+        bad_argument(
+            f"`{called}` of a layout with places that no element has", "give every place from 0 on to one element"
+        )
+    box = math.prod(extents)
+    places = np.ravel_multi_index(tuple(values.reshape(-1) for values in given), extents)
+    elements = np.full(box, -1, np.int64)
+    elements[places] = np.arange(size)
+    if elements.min(initial=0) < 0 or math.prod(extents) < size:
+        bad_argument(f"`{called}` of a layout with two elements in one place", "give every place to one element")
+    functions = [function_of(values.reshape(extents)) for values in np.unravel_index(elements, layout.shape)]
+    if any(function is None for function in functions):
+        bad_argument(
+            f"`{called}` of a layout whose indices are no digits or bits of the places",
+            "write the inverse as a layout of its own: `T.Layout(shape, ...)`",
+        )
+    return Layout(extents, lambda *indices: [function(*indices) for function in functions if function is not None])
 
 
-def _swizzled(buffer: Any, called: str, most_bytes: int) -> Layout:
-    """Rows of up to `most_bytes` whose 16-byte chunks are exchanged by the row number."""
-    tile, _, columns = _tile(buffer, called)
-    chunk = 16 // Dtype(tile.dtype).itemsize
-    row_bytes = columns * Dtype(tile.dtype).itemsize
-    span = next((size for size in (128, 64, 32) if size <= most_bytes and row_bytes % size == 0), 0)
-    if not span:
-        return Layout(tile.shape, lambda *indices: list(indices))
-    chunks, rows_per_line = span // 16, 128 // span
-
-    def forward(*indices: Any) -> list[Any]:
-        *leading, row, column = indices
-        piece, inside = column // chunk, column % chunk
-        turned = (piece % chunks) ^ (row // rows_per_line % chunks)
-        return [*leading, row, (piece // chunks * chunks + turned) * chunk + inside]
-
-    return Layout(tile.shape, forward)
-
-
-@checked_call
-def make_swizzled_layout(buffer: Any, k_major: bool = True, allow_pad: bool = True) -> Layout:
-    """A layout of a shared tile that spreads its columns over the memory banks, by rows of 128, 64 or 32 bytes.
-
-    buffer: a tile of two or more constant dimensions.  A tile whose rows have no such width keeps its order.
-    Errors: TL004 (no buffer), TL204 (shape).  Source: upstream `tilelang/layout/swizzle.py`; CUDA's 128-byte swizzle.
-    """
-    return _swizzled(buffer, "T.make_swizzled_layout", 128)
-
-
-@checked_call
-def make_full_bank_swizzled_layout(buffer: Any) -> Layout:
-    """The 128-byte swizzle.
-
-    Errors: TL004 (no buffer), TL204 (shape).  Source: upstream `tilelang/layout/swizzle.py`.
-    """
-    return _swizzled(buffer, "T.make_full_bank_swizzled_layout", 128)
-
-
-@checked_call
-def make_half_bank_swizzled_layout(buffer: Any) -> Layout:
-    """The 64-byte swizzle.
-
-    Errors: TL004 (no buffer), TL204 (shape).  Source: upstream `tilelang/layout/swizzle.py`.
-    """
-    return _swizzled(buffer, "T.make_half_bank_swizzled_layout", 64)
-
-
-@checked_call
-def make_quarter_bank_swizzled_layout(buffer: Any) -> Layout:
-    """The 32-byte swizzle.
-
-    Errors: TL004 (no buffer), TL204 (shape).  Source: upstream `tilelang/layout/swizzle.py`.
-    """
-    return _swizzled(buffer, "T.make_quarter_bank_swizzled_layout", 32)
-
-
-@checked_call
-def make_linear_layout(buffer: Any) -> Layout:
-    """Row-major order.  Errors: TL004 (no buffer), TL204 (shape).  Source: upstream `tilelang/layout/swizzle.py`."""
-    tile, _, _ = _tile(buffer, "T.make_linear_layout")
-    return Layout(tile.shape, lambda *indices: list(indices))
+Layout.__init__ = checked_call(Layout.__init__, "Layout")  # type: ignore[method-assign]

@@ -15,7 +15,7 @@ from ..source.diagnostic import Refusal
 from ..source.wording import number_text, with_article
 from .building import on_host
 from .calling import bad_argument, checked_call
-from .layouts import Fragment
+from .fragment_layouts import Fragment
 from .operands import choice, content, described, flag, integer
 from .promotion import is_integer
 from .protocols import text_refused

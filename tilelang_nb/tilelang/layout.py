@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..language.layouts import (
-    Fragment,
-    Layout,
+from ..language.fragment_layouts import Fragment
+from ..language.layouts import Layout
+from ..language.swizzled_layouts import (
     make_full_bank_swizzled_layout,
     make_half_bank_swizzled_layout,
     make_linear_layout,
