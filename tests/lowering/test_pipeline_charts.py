@@ -159,4 +159,4 @@ def k(A: T.Tensor((256, 64), "float32"), B: T.Tensor((256, 64), "float32")):
 def test_the_text_has_a_row_for_each_step() -> None:
     lines = str(loop_of("matmul")).split("\n")
     assert lines[1].split()[-5:] == ["full", "empty", "C_l", "+=", "A_s·B_s"]
-    assert lines[4].split()[3:] == ["+3", "+3", "*1", ">2", "[1]", "[1]", "1"]
+    assert lines[4].split()[3:] == ["+3", "*1", ">2", "[1]", "[1]", "1"]

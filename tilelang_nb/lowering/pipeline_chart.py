@@ -49,14 +49,18 @@ class Chart:
     lanes: tuple[ChartLane, ...]
 
     def rows(self) -> list[list[str]]:
-        """As a table of text, a row for each column: `+` starts, `>` under way, `*` in use."""
+        """As a table of text, a row for each column: `+` starts, `>` under way, `*` in use.
+
+        The copies are where the versions are, so their own lanes are left out.
+        """
         names = [name if not at else "" for name, count in self.columns for at in range(count)]
-        table = [[name, *("" if name == GAP else "-" for _ in self.lanes)] for name in names]
-        for place, lane in enumerate(self.lanes, 1):
+        lanes = [lane for lane in self.lanes if not (lane.cells[0].what == "copy" and lane.part not in lane.name)]
+        table = [[name, *("" if name == GAP else "-" for _ in lanes)] for name in names]
+        for place, lane in enumerate(lanes, 1):
             for cell in lane.cells:
                 for column in range(cell.first, cell.first + cell.count):
                     table[column][place] = MARKS.get(cell.what, "") + cell.text
-        return [["", *(lane.name for lane in self.lanes)], *table]
+        return [["", *(lane.name for lane in lanes)], *table]
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from typing import Any
 from .context import LaunchContext
 from .pipeline_chart import Chart
 from .pipeline_phases import chart_of, line_of, tile_bytes
+from .pipeline_picture import loop_html
 from .pipelines import Pipeline, Producer, wanted_stages
 from .plan_pipelines import IN_TURN
 from .rewrite import constant
@@ -47,7 +48,7 @@ class StayingCopy:
     reason: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PipelineSteps:
     """One T.Pipelined loop.
 
@@ -71,12 +72,7 @@ class PipelineSteps:
 
     def __str__(self) -> str:
         """The loop, the copies that start in each turn and what the versions hold: `*` in use, `>` under way."""
-        tiles = ", ".join(copy.tile for group in self.groups for copy in group.copies)
-        lines = [
-            f"for {self.variable} (line {self.line}): " + (self._summary(tiles) if tiles else "no copy runs ahead")
-        ]
-        if self.reason:
-            lines[0] += f" ({self.reason})"
+        lines = [self.headline]
         if self.chart is not None and self.engine == "bulk":
             lines += _aligned(self.chart.rows())
             lines.append("  + the copy starts, > it is under way or there, * between its wait and its being given back")
@@ -88,8 +84,24 @@ class PipelineSteps:
             lines += _aligned(rows)
             if self.turns is None or self.turns > shown:
                 lines.append("  ...")
-        lines += [f"  line {copy.line}: {copy.tile} is copied in its turn: {copy.reason}" for copy in self.staying]
-        return "\n".join(lines)
+        return "\n".join([*lines, *(f"  {line}" for line in self.left_behind)])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return loop_html(self)
+
+    @property
+    def headline(self) -> str:
+        """The loop in a line."""
+        tiles = ", ".join(copy.tile for group in self.groups for copy in group.copies)
+        said = self._summary(tiles) if tiles else "no copy runs ahead"
+        return f"for {self.variable} (line {self.line}): {said}" + (f" ({self.reason})" if self.reason else "")
+
+    @property
+    def left_behind(self) -> tuple[str, ...]:
+        """A line for each copy that is made in its turn."""
+        return tuple(f"line {copy.line}: {copy.tile} is copied in its turn: {copy.reason}" for copy in self.staying)
 
     def _summary(self, tiles: str) -> str:
         versions = f"{self.stages} version{'s' * (self.stages > 1)} of {tiles}"
@@ -126,6 +138,20 @@ class PipelineSteps:
             if self.turns is None or one < self.turns:
                 found[one % self.stages] = one
         return tuple(found)
+
+
+class Pipelines(tuple[PipelineSteps, ...]):
+    """The loops of a kernel.  Printed, a table for each."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self)) or "no T.Pipelined loops"
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return "".join(map(loop_html, self)) or "no T.Pipelined loops"
 
 
 def _aligned(rows: list[tuple[str, ...]] | list[list[str]]) -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from ..lowering.pipeline_picture import loop_html
 from ..source.catalogue.page import page
 from ..source.diagnostic import Diagnostic
 from ..source.render import TextOf
@@ -121,7 +122,7 @@ def _kernel(
         stages = _stages(ready_stages(kernel, show), show, limit, compact)
         failed_in = getattr(lowered(kernel), "failed_in", "")
         parts += [_stopped(failed_in)] if failed_in else []
-        parts += [_facts(kernel), run, stages, *([] if compact else [_unroll(kernel.unroll)])]
+        parts += [_facts(kernel), run, _pipelines(kernel), stages, *([] if compact else [_unroll(kernel.unroll)])]
     style = "margin:6px 0 0 0" if alone else f"margin:10px 0 0 0;padding:8px 0 0 0;border-top:1px solid {EDGE}"
     return div("".join(parts), style)
 
@@ -139,6 +140,17 @@ def _facts(kernel: Any) -> str:
         content = "".join(div(f"{dim(escape(fact.name))} {code(fact.detail)}") for fact in details)
         rows += fold(dim("where these figures come from"), div(content, "padding:0 0 4px 16px"))
     return rows
+
+
+def _pipelines(kernel: Any) -> str:
+    """What copies of pipelined loops run ahead, over time."""
+    loops = getattr(lowered(kernel), "pipelines", ())
+    if not loops:
+        return ""
+    names = ", ".join(f"for {loop.variable}" for loop in loops)
+    return fold(
+        f"{tag('b', 'Pipelines')} {dim(code(names))}", div("".join(map(loop_html, loops)), "padding:0 0 0 16px")
+    )
 
 
 def _stages(stages: Sequence[Any], show: tuple[str, ...], limit: int | None, compact: bool) -> str:

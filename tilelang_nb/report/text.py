@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..source.render import render
-from .facts import DEVICE_LANGUAGES, changes, facts, is_ready, signature, verdict
+from .facts import DEVICE_LANGUAGES, changes, facts, is_ready, lowered, signature, verdict
 
 PRINTED_LINES = 200
 SHOWN = ("source", "tile", "thread", *DEVICE_LANGUAGES)  # stages with a line even where they changed nothing
@@ -40,6 +40,8 @@ def _summary(name: str, kernel: Any) -> Iterator[str]:
     for fact in facts(kernel):
         at = f" (line {fact.line})" if fact.line is not None and fact.origin == "simulator" else ""
         yield f"  {fact.name}: {fact.value}{at}"
+    for loop in getattr(lowered(kernel), "pipelines", ()):
+        yield from (f"  {line}" for line in str(loop).split("\n"))
     stages = kernel.stages
     width = max((len(stage.name) for stage in stages), default=0)
     same = 0

@@ -10,6 +10,7 @@ from typing import Any, NoReturn, overload
 from tilelang_nb.source.uncopied import Uncopied
 
 from ..layout.maps import Layouts
+from ..lowering.pipeline_steps import Pipelines
 from ..source import catalogue as say
 from ..source.diagnostic import Diagnostic, Refusal
 from ..source.text import Span, Text
@@ -402,7 +403,7 @@ class Kernel(Uncopied):
         build = self.build()
         if build is None or not build.ok:
             raise CompileError(self.diagnostics, self.text)
-        return tuple(build.lowered.pipelines)
+        return Pipelines(build.lowered.pipelines)
 
     @property
     def decisions(self) -> tuple[Any, ...]:
