@@ -140,3 +140,10 @@ def test_two_accumulators_that_lie_apart_meet_in_shared_memory(policy, converted
     np.testing.assert_array_equal(c, left @ right + right @ left)
     memory = {name: kernel.layouts[name].memory for name in ("first", "second")}
     assert sorted(memory.values()) == (["fragment", "shared"] if converted else ["fragment", "fragment"])
+
+
+def test_tiles_of_a_causal_loop_need_no_guards():
+    """The number of turns is a smallest of two: no turn begins behind the last tile."""
+    text = thread_text(attention(causal=True))
+    copies = [line for line in text.splitlines() if "cp.async_.cg" in line]
+    assert len(copies) == 5 and all(line.endswith(", 16)") for line in copies), copies

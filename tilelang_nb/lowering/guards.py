@@ -43,6 +43,7 @@ from .rewrite import (
 from .vector_loops import hoisted
 from .views import flat_index, root, unflatten, views
 
+LARGEST = 2**31 - 1  # bounds from here on say nothing
 GUARDS = "guards"  # among the facts of a launch: (kind of access, buffer, place of the statement)
 
 
@@ -155,7 +156,9 @@ class _Guards:
         self.moving.add(node.loop_var)
         # The extent may read memory: then nothing is known of the variable but that it starts at `low`.
         if not self._from_memory(low) and not self._from_memory(extent):
-            self.analyzer.bind(node.loop_var, Range.from_min_extent(low, extent), True)
+            expanded = self._expanded(extent)
+            known = expanded if manageable(expanded) else extent
+            self.analyzer.bind(node.loop_var, Range.from_min_extent(low, known), True)
         body = self.statement(node.body)
         if VECTOR in node.annotations:
             return hoisted(node, body, self.analyzer)
@@ -180,8 +183,23 @@ class _Guards:
         """The condition as a fact, where it is a fact about variables (what memory holds may change)."""
         if self._from_memory(condition):
             return ExitStack()
+        facts = ExitStack()
         condition = self._expanded(condition)
-        return self.analyzer.constraint_scope(condition) if manageable(condition) else ExitStack()
+        if manageable(condition):
+            facts.enter_context(self.analyzer.constraint_scope(condition))
+            bounded = self._bounded(condition)
+            if bounded is not None:
+                facts.enter_context(self.analyzer.constraint_scope(bounded))
+        return facts
+
+    def _bounded(self, condition: Any) -> Any | None:
+        """`k + 1 < 64` for `k + 1 < min(n, 64)`: the analyzer bounds variables by constants alone."""
+        if not isinstance(condition, tir.LT) or not dtype_of(condition.a).startswith("int"):
+            return None
+        most = self.analyzer.const_int_bound(condition.b).max_value
+        if constant(condition.b) is not None or most >= LARGEST:
+            return None
+        return self.analyzer.simplify(condition.a < tir.const(most, dtype_of(condition.a)))
 
     # ---- expressions ----
 
