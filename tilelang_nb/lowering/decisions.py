@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .annotated_layouts import FACTS as LAYOUTS
+from .hopper.plan import multiplies
 from .plan_pipelines import IN_TURN
 from .spans import source_span
 
@@ -48,7 +49,9 @@ def _decisions(facts: dict[str, Any], is_own: Callable[[str], bool]) -> Iterator
         yield Decision("pipeline", f"{tile} is copied in its turn", copy.reason, _line(copy.call.span))
     roles = facts.get("roles")
     if isinstance(roles, str):
-        yield Decision("roles", "all warp groups do the same", roles)
+        place = getattr(roles, "span", None)
+        loop = next((plan.loop.span for plan in facts.get("pipelines", ()) if multiplies(plan)), None)
+        yield Decision("roles", "all warp groups do the same", roles, _line(place) or _line(loop))
     elif roles is not None:
         groups = roles.consumers // 128
         value = f"1 warp group copies, {groups} comput{'es' if groups == 1 else 'e'}"

@@ -120,7 +120,9 @@ def _lower(program: Any, arch: str, options: dict[str, Any]) -> Lowered:
         # Tiles of the compiler's own came on top of what the plan of the pipelines knew.
         return _lower(program, arch, {**options, MOST_STAGES: deepest - 1})
     if any(has_roles(launch) for _, launch in launches) and (faults or _failed(launches)):
-        return _lower(program, arch, without_roles(options))  # what is wrong then is wrong with the text
+        # What is wrong then is wrong with the text.
+        fault = faults[0] if faults else None
+        return _lower(program, arch, without_roles(options, [launch for _, launch in launches], fault))
     found = [*(diagnostic for _, launch in launches for diagnostic in launch.diagnostics), *faults]
     failed = bool(faults) or _failed(launches)
     return Lowered(

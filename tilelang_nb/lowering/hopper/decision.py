@@ -32,6 +32,7 @@ from .overlap import Overlap, find_overlap
 from .persistent import Persistent, persistent
 from .tensor_tiles import ALIGNMENT, TensorTile, tensor_tile
 
+ARCHITECTURE = "sm_90a"
 IN_TURN = "tl.products_in_turn"  # the option: no product runs beside other statements
 DISABLE = ("tl.disable_warp_specialized", "tl.disable_tma_lower", "tl.disable_wgmma")
 MOST_RANK = 5
@@ -71,20 +72,33 @@ class Specialisation:
 def enabled(launch: LaunchContext) -> bool:
     """Do the architecture and the options of the compilation ask for it?"""
     options = launch.options
-    return launch.arch == "sm_90a" and bool(options.get(ENABLE)) and not any(options.get(name) for name in DISABLE)
+    return launch.arch == ARCHITECTURE and bool(options.get(ENABLE)) and not any(options.get(name) for name in DISABLE)
 
 
-def specialisation(function: Any, plans: list[Pipeline], launch: LaunchContext) -> Specialisation | str:
+def specialisation(function: Any, plans: list[Pipeline], launch: LaunchContext) -> Specialisation | NoRoles:
     """How the launch is divided into roles, or why it is not."""
     assert capability(launch.arch) >= 90
     try:
         return _Decision(function, plans, launch).made()
     except _No as no:
-        return str(no)
+        return NoRoles(str(no), no.span)
+
+
+class NoRoles(str):
+    """Why a launch is not divided.  span: of the statement that it speaks of, None for the pipelined loop."""
+
+    span: Any = None
+
+    def __new__(cls, reason: str, span: Any = None) -> NoRoles:
+        made = super().__new__(cls, reason)
+        made.span = span
+        return made
 
 
 class _No(Exception):
-    pass
+    def __init__(self, reason: str, span: Any = None):
+        super().__init__(reason)
+        self.span = span
 
 
 class _Decision:
@@ -106,9 +120,9 @@ class _Decision:
         for plan in self.plans:
             for producer in (one for group in plan.groups for one in group):
                 if producer.target in tiles:
-                    raise _No(f"several loops fill `{producer.target.name}`")
+                    raise _No(f"several loops fill `{producer.target.name}`", producer.call.span)
                 if producer.condition is not None:
-                    raise _No(f"the copy into `{producer.target.name}` stands under a condition")
+                    raise _No(f"the copy into `{producer.target.name}` stands under a condition", producer.call.span)
                 tiles[producer.target] = self._tile(producer.call)
             self._left_behind(plan)
         self._find_resident(tiles)
@@ -193,7 +207,7 @@ class _Decision:
                 continue
             call = read(node.value, node.span)
             if scope(call["source"].buffer) == "global" and scope(call["target"].buffer).startswith("shared"):
-                raise _No(f"the copy into `{call['target'].buffer.name}` cannot run ahead")
+                raise _No(f"the copy into `{call['target'].buffer.name}` cannot run ahead", call.span)
 
     def _find_resident(self, tiles: dict[Any, TensorTile]) -> None:
         """Copies in front of the loops into tiles that products of the loops take."""
@@ -213,7 +227,7 @@ class _Decision:
             if not scope(target.buffer).startswith("shared") or not whole(target):
                 continue
             if target.buffer in self.resident:
-                raise _No(f"`{target.buffer.name}` is copied twice")
+                raise _No(f"`{target.buffer.name}` is copied twice", call.span)
             tiles[target.buffer] = self._tile(call)
             self.resident[target.buffer] = call
 
@@ -223,7 +237,7 @@ class _Decision:
         written = Effects(self.function.body, views(self.function.body)).writes
         for call in [*ahead, *self.resident.values()]:
             if call["source"].buffer in written:
-                raise _No(f"`{call['source'].buffer.name}` is written, while copies of it run ahead")
+                raise _No(f"`{call['source'].buffer.name}` is written, while copies of it run ahead", call.span)
 
     def _stay_unused_elsewhere(self) -> None:
         """Resident tiles are operands of the products that were looked at, and nothing else."""
@@ -245,27 +259,27 @@ class _Decision:
         target = call["target"].buffer
         name = target.name
         if call["disable_tma"] is not None and call.boolean("disable_tma"):
-            raise _No(f"the copy into `{name}` is not to be a bulk copy")
+            raise _No(f"the copy into `{name}` is not to be a bulk copy", call.span)
         tile = tensor_tile(target)
         if target in getattr(self.launch, "orders", {}):
-            raise _No(f"`{name}` has a layout of the text")
+            raise _No(f"`{name}` has a layout of the text", call.span)
         if tile is None or len(target.shape) != 2:
-            raise _No(f"no bulk copy fills a tile of the shape of `{name}`")
+            raise _No(f"no bulk copy fills a tile of the shape of `{name}`", call.span)
         source: RegionOperand = call["source"]
         array = source.buffer
         extents = [constant(extent) for extent in source.extent]
         if len(extents) > MOST_RANK or tuple(array.ty.strides or ()):
-            raise _No(f"`{array.name}` has too many dimensions or strides of its own")
+            raise _No(f"`{array.name}` has too many dimensions or strides of its own", call.span)
         if [extent for extent in extents if extent != 1] != [tile.rows, tile.columns] or extents[-1] != tile.columns:
-            raise _No(f"the region of `{array.name}` is no box of the shape of `{name}`")
+            raise _No(f"the region of `{array.name}` is no box of the shape of `{name}`", call.span)
         if array not in self.function.params:
-            raise _No(f"`{array.name}` is no parameter")
+            raise _No(f"`{array.name}` is no parameter", call.span)
         width = constant(array.shape[-1])
         if not width or width * tile.itemsize % 16:
-            raise _No(f"the rows of `{array.name}` are not known to be multiples of 16 bytes")
+            raise _No(f"the rows of `{array.name}` are not known to be multiples of 16 bytes", call.span)
         for begin in source.begin:
             if dtype_of(begin) != "int32":
-                raise _No(f"an index of `{array.name}` has 64 bits")
+                raise _No(f"an index of `{array.name}` has 64 bits", call.span)
             self._followed(begin)
         return tile
 
@@ -281,31 +295,31 @@ class _Decision:
                 continue
             name = operation_name(node.value) if isinstance(node, tir.Evaluate) else None
             if name != "gemm":
-                raise _No("a tile that is copied ahead is used by more than products")
+                raise _No("a tile that is copied ahead is used by more than products", node.span)
             call = read(node.value, node.span)
             for operand in ("a", "b"):
                 buffer = call[operand].buffer
                 held = operand == "a" and scope(buffer) == FRAGMENT
                 if buffer not in mine and buffer not in self.resident and not held:
-                    raise _No(f"`{buffer.name}` is not copied ahead in the loop of its product")
+                    raise _No(f"`{buffer.name}` is not copied ahead in the loop of its product", call.span)
                 if held:
                     self.operands[buffer] = wgmma.registers_of(buffer, self.launch.threads) // wgmma.HALVES
             self._product(call, tiles)
             self.products.append(node)
             products += 1
         if not products:
-            raise _No("the loop multiplies nothing")
+            raise _No("the loop multiplies nothing", plan.loop.span)
 
     def _product(self, call: TileCall, tiles: dict[Any, TensorTile]) -> None:
         found = wgmma.choose(call, tiles, self.launch.threads)
         if isinstance(found, str):
-            raise _No(found)
+            raise _No(found, call.span)
         accumulator = call["c"].buffer
         if self.engines.setdefault(accumulator, found).grid != found.grid:
-            raise _No(f"products divide `{accumulator.name}` in different ways")
+            raise _No(f"products divide `{accumulator.name}` in different ways", call.span)
         faster = shallow(call, self.launch.threads)
         if faster and self.launch.options.get(ENABLE) is not True:
-            raise _No(faster)
+            raise _No(faster, call.span)
 
     def _registers(self) -> None:
         """The accumulators fit into the registers of the computing threads."""

@@ -1,17 +1,19 @@
 """The stage that moves copies ahead: into a role of their own where that is asked for and possible, else with cp.async.
 
-`launch.facts["roles"]` says what was decided: a `Specialisation`, or the reason against one.  Products of launches
-without roles are those of warp groups where their tiles allow it.
+`launch.facts["roles"]` says what was decided: a `Specialisation`, or the reason against one (`NoRoles`).  Products of
+launches without roles are those of warp groups where their tiles allow it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from tvm import tirx as tir
 
 from tilelang_nb.language.tile_program import operation_name
+from tilelang_nb.source.diagnostic import Diagnostic
 
 from ..context import LaunchContext
 from ..gemm.wgmma import GROUPED, REFUSED
@@ -21,21 +23,26 @@ from ..plan_pipelines import MOST_STAGES, find_pipelines, plan_pipelines
 from ..rewrite import each_statement
 from ..shared_memory import TILES, WRITTEN
 from .by_hand import prepare
-from .decision import DISABLE, Specialisation, enabled, specialisation
-from .operand_tiles import operand_tiles
+from .decision import ARCHITECTURE, DISABLE, NoRoles, Specialisation, enabled, specialisation
+from .operand_tiles import ENABLE, operand_tiles
 from .roles import specialised
 
 ROLES = "roles"
+FAILED = "tl.failed_roles"  # the option that lowering gives itself: by launch, why its division failed, and where
 
 
 def plan_copies(function: Any, launch: LaunchContext) -> Any:
     """The stage."""
     function = prepare(function, launch)
     if not enabled(launch):
-        return plan_pipelines(function, launch)
+        planned = plan_pipelines(function, launch)
+        reason = _not_tried(function, launch)
+        if reason and any(map(multiplies, launch.facts["pipelines"])):
+            launch.facts[ROLES] = reason
+        return planned
     most = int(launch.options.get(MOST_STAGES, 1 << 30))
     plans = [replace(plan, stages=min(plan.stages, most)) for plan in find_pipelines(function)]
-    if not any(map(_multiplies, plans)):
+    if not any(map(multiplies, plans)):
         return _in_step(plan_pipelines(function, launch), launch)
     found = specialisation(function, plans, launch)
     launch.facts[ROLES] = found
@@ -61,8 +68,24 @@ def _is_product(node: Any) -> bool:
     return isinstance(node, tir.Evaluate) and operation_name(node.value) == "gemm"
 
 
-def _multiplies(plan: Pipeline) -> bool:
+def multiplies(plan: Pipeline) -> bool:
+    """Do products stand directly in the loop?"""
     return any(map(_is_product, plan.body))
+
+
+def _not_tried(function: Any, launch: LaunchContext) -> NoRoles | None:
+    """Why a launch that might be divided is not, before its text is looked at; None where nobody asks for it."""
+    if launch.arch != ARCHITECTURE or not launch.options.get(ENABLE):
+        return None
+    failed = launch.options.get(FAILED, {}).get(_name(function))
+    if failed is not None:
+        return NoRoles(*failed)
+    off = next((name for name in DISABLE if launch.options.get(name)), None)
+    return None if off is None else NoRoles(f"the option `{off}` says so")
+
+
+def _name(function: Any) -> str:
+    return str(function.attrs["global_symbol"])
 
 
 def has_roles(launch: LaunchContext) -> bool:
@@ -70,6 +93,24 @@ def has_roles(launch: LaunchContext) -> bool:
     return isinstance(launch.facts.get(ROLES), Specialisation) or GROUPED in launch.facts
 
 
-def without_roles(options: dict[str, Any]) -> dict[str, Any]:
-    """The options of a lowering that divides nothing."""
-    return {**options, DISABLE[0]: True}
+def without_roles(
+    options: dict[str, Any], launches: Sequence[LaunchContext], fault: Diagnostic | None
+) -> dict[str, Any]:
+    """The options of a lowering that divides nothing, with the reasons: what was found in each launch that was divided,
+    or in the others.  fault: of a stage.
+    """
+    reasons = {}
+    for launch in launches:
+        found = next((one for one in launch.diagnostics if one.severity == "error"), None)
+        if isinstance(launch.facts.get(ROLES), Specialisation):
+            reasons[_name(launch.function)] = _reason(found or fault)
+    return {**options, DISABLE[0]: True, FAILED: reasons}
+
+
+def _reason(found: Diagnostic | None) -> tuple[str, Any]:
+    if found is None:
+        return "another launch of the kernel could not be lowered with its products by warp groups", None
+    report = getattr(found.said, "report", "")
+    if report:
+        return f"divided, {found.message}, a fault of tilelang_nb; please report it: {report}", None
+    return f"divided, it could not be compiled: {found.message}", found.span
