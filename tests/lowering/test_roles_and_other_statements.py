@@ -40,8 +40,8 @@ ROLES, NONE = "1 warp group copies, 2 compute", "all warp groups do the same"
 Expected = Callable[[np.ndarray, np.ndarray], tuple[Any, Any]]
 # text, roles, C and D (None: untouched)
 CASES: dict[str, tuple[str, str, Expected]] = {
-    "a product after": (LOOP + HALVES + STORE, NONE, lambda a, b: (a @ b + a[:, :64] @ b[:64], None)),
-    "a product before": (HALVES + LOOP + STORE, NONE, lambda a, b: (a @ b + a[:, :64] @ b[:64], None)),
+    "a product after": (LOOP + HALVES + STORE, ROLES, lambda a, b: (a @ b + a[:, :64] @ b[:64], None)),
+    "a product before": (HALVES + LOOP + STORE, ROLES, lambda a, b: (a @ b + a[:, :64] @ b[:64], None)),
     "the source is written before": (
         "T.fill(C_l, 2)\nT.copy(C_l, A)\nT.clear(C_l)\n" + LOOP + STORE,
         NONE,
@@ -114,7 +114,7 @@ CASES: dict[str, tuple[str, str, Expected]] = {
     ),
     "an operand that goes through registers": (
         TURN + "    T.copy(A_s, A_f)\n    T.gemm(A_f, B_s, C_l)\n" + STORE,
-        NONE,
+        ROLES,
         lambda a, b: (a @ b, None),
     ),
     "an operand that is loaded into registers": (

@@ -45,7 +45,8 @@ LIMITS = {
 _TILE_ALIGNMENT = 128
 SWIZZLE_ALIGNMENT = 1024  # where a tile begins that bulk copies swizzle
 TILES = "tensor tiles"  # the fact: shared tiles in the layout of bulk copies
-WRITTEN = "tiles of threads"  # the fact: those of them that ordinary instructions write or read
+WRITTEN = "tiles of threads"  # the fact: those of them that ordinary instructions write
+MAPPED = "mapped tiles"  # the fact: those of them that ordinary instructions read or write
 _SMALL = 1024  # bytes; sharing a smaller tile saves less than the barriers it costs
 
 

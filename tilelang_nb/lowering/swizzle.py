@@ -23,7 +23,7 @@ from .gemm.wgmma import DESCRIPTOR
 from .hopper.tensor_tiles import TensorTile
 from .index_arithmetic import fold
 from .rewrite import Load, constant, dtype_of, map_children, sequence, walk
-from .shared_memory import TILES, WRITTEN
+from .shared_memory import MAPPED, TILES
 
 BARRIERS = ("tirx.tvm_storage_sync", "tirx.ptx.bar_sync_count")
 
@@ -32,7 +32,7 @@ def swizzle_shared_memory(function: Any, launch: LaunchContext) -> Any:
     """The stage.  `launch.facts["swizzles"]` gets the swizzle of every tile that has one."""
     swizzles = _swizzles(function.body, launch)
     launch.facts["swizzles"] = dict(swizzles)
-    boxes = {tile: launch.facts[TILES][tile] for tile in launch.facts.get(WRITTEN, ())}
+    boxes = {tile: found for tile in launch.facts.get(MAPPED, ()) if (found := launch.facts[TILES][tile]).swizzled}
     if not swizzles and not boxes:
         return function
     body, own = _set_apart(_in_order(function.body), boxes) if boxes else (function.body, {})
@@ -56,10 +56,9 @@ def swizzle_shared_memory(function: Any, launch: LaunchContext) -> Any:
 
     def boxed(tile: TensorTile, row: Any, column: Any) -> list[Any]:
         box, within = fold(column // tile.piece, analyzer), fold(column % tile.piece, analyzer)
-        if tile.swizzled:
-            swizzle = swizzle_for(tile.piece, tile.itemsize)
-            assert swizzle is not None
-            within = swizzle.column(row, within, tir.bitwise_xor)
+        swizzle = swizzle_for(tile.piece, tile.itemsize)
+        assert swizzle is not None
+        within = swizzle.column(row, within, tir.bitwise_xor)
         if tile.boxes == 1:
             return [row, fold(within, analyzer)]
         line = box * tile.rows + row  # of `piece` elements

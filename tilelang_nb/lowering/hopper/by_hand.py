@@ -27,8 +27,9 @@ from ..ops.mbarriers import BY_HAND
 from ..ops.registers import divides_registers
 from ..rewrite import constant, each_statement, map_children, with_body
 from ..shared_memory import TILES
+from .bulk_loads import MOST_RANK
 from .copies_ahead import start_ahead
-from .decision import DISABLE, MOST_RANK
+from .decision import DISABLE
 from .roles import ONE_BLOCK
 from .tensor_tiles import PLAIN_ALIGNMENT, TensorTile, boxes_of, plain_tile, tensor_tile
 

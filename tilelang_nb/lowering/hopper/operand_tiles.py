@@ -49,8 +49,7 @@ def operand_tiles(function: Any, launch: LaunchContext, held: int = 0) -> Operan
 
     held: registers of a thread that hold accumulators already.
     """
-    products = _Products(function, launch)
-    products.statement(function.body, "")
+    products = Products(function, launch)
     found = OperandTiles(refused=dict(products.refused))
     if launch.threads % GROUP:
         reason = f"{launch.threads} threads are no whole warp groups"
@@ -92,7 +91,7 @@ def shallow(call: TileCall, threads: int) -> str:
     return ""
 
 
-def _no_tile(call: TileCall, tiles: dict[Any, TensorTile], products: _Products, launch: LaunchContext) -> str:
+def _no_tile(call: TileCall, tiles: dict[Any, TensorTile], products: Products, launch: LaunchContext) -> str:
     """Why an operand lies where wgmma does not take it from; "" where it does."""
     for name in "ab":
         buffer = call[name].buffer
@@ -121,18 +120,22 @@ def _misfit(call: TileCall, tiles: dict[Any, TensorTile], launch: LaunchContext,
     return "" if launch.options.get(ENABLE) is True else shallow(call, launch.threads)
 
 
-class _Products:
-    """calls: of T.gemm that whole warp groups execute together.  addressed: buffers that are seen by other ways than
-    their indices.
+class Products:
+    """All of a launch.
+
+    nodes, calls: of T.gemm.  refused: why not all threads of the block execute one together, by accumulator.
+    addressed: buffers that are seen by other ways than their indices.
     """
 
     def __init__(self, function: Any, launch: LaunchContext):
+        self.nodes: list[Any] = []
         self.calls: list[TileCall] = []
         self.refused: dict[Any, str] = {}
         self.addressed: set[Any] = set()
         self.uniformity = Uniformity(function.body, launch.axes)
         walk(function.body, (tir.DeclBuffer, self._view))
         tvm_ffi.structural_walk(function.body, (tvm.ir.Call, self._pointer))
+        self._statement(function.body, "")
 
     def _view(self, node: Any) -> None:
         self.addressed |= {node.buffer, view_source(node)}
@@ -141,10 +144,11 @@ class _Products:
         if getattr(call.op, "name", "") in ("tirx.address_of", "tirx.tvm_access_ptr", "tirx.buffer_data"):
             tvm_ffi.structural_walk(call, (tvm.ir.Var, self.addressed.add))
 
-    def statement(self, node: Any, divergent: str) -> None:
+    def _statement(self, node: Any, divergent: str) -> None:
         """divergent: why not all threads of the block execute it together."""
         if isinstance(node, tir.Evaluate) and operation_name(node.value) == "gemm":
             call = read(node.value, node.span)
+            self.nodes.append(node)
             self.calls.append(call)
             if divergent or scope(call["c"].buffer) != FRAGMENT:
                 self.refused.setdefault(call["c"].buffer, divergent or "C is no fragment")
@@ -156,7 +160,7 @@ class _Products:
             divergent = divergent or "threads multiply in different turns"
 
         def visit(child: Any) -> Any:
-            self.statement(child, divergent)
+            self._statement(child, divergent)
             return child
 
         map_children(node, visit)

@@ -21,7 +21,7 @@ from ..ops.mbarriers import BY_HAND
 from ..pipelines import Pipeline
 from ..plan_pipelines import MOST_STAGES, find_pipelines, plan_pipelines
 from ..rewrite import each_statement
-from ..shared_memory import TILES, WRITTEN
+from ..shared_memory import MAPPED, TILES, WRITTEN
 from .by_hand import prepare
 from .decision import ARCHITECTURE, DISABLE, NoRoles, Specialisation, enabled, specialisation
 from .operand_tiles import ENABLE, operand_tiles
@@ -59,8 +59,8 @@ def _in_step(function: Any, launch: LaunchContext) -> Any:
         found = operand_tiles(function, launch)
         launch.facts[REFUSED] = found.refused
         if found.accumulators:
-            launch.facts[TILES], launch.facts[WRITTEN] = found.tiles, set(found.tiles)
-            launch.facts[GROUPED] = found.accumulators
+            launch.facts[TILES], launch.facts[GROUPED] = found.tiles, found.accumulators
+            launch.facts[WRITTEN] = launch.facts[MAPPED] = set(found.tiles)
     return function
 
 

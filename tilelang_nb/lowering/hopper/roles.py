@@ -27,7 +27,7 @@ from tilelang_nb.language.tile_program import RegionOperand, TileCall, operation
 
 from ..barriers import WARP_GROUPS
 from ..context import SHARED, LaunchContext, ThreadSet
-from ..gemm.wgmma import HALVES, PACKED, registers_of
+from ..gemm.wgmma import GROUPED, HALVES, PACKED, registers_of
 from ..launches import THREAD_EXTENT
 from ..loop_effects import Effects
 from ..memory_overlap import ORDERED
@@ -50,7 +50,7 @@ from ..rewrite import (
     variables,
     walk,
 )
-from ..shared_memory import MBARRIER, TILES
+from ..shared_memory import MAPPED, MBARRIER, TILES, WRITTEN
 from ..views import views
 from .decision import GROUP, SHARES, Specialisation
 from .epilogue import Epilogue
@@ -106,6 +106,8 @@ class _Roles:
                 self._ring(plan, group, effects, f"_{number}_{at}" if number + at else "")
                 for at, group in enumerate(plan.groups)
             ]
+        launch.facts[GROUPED], launch.facts[WRITTEN] = set(found.accumulators), set(found.made)
+        launch.facts[MAPPED] = {self.tiles.get(tile, tile) for tile in found.read | found.made}
         launch.facts[TILES] = {self.tiles.get(tile, tile): shape for tile, shape in found.tiles.items()}
         for call in found.resident:
             loaded = tir.decl_buffer((1,), "uint64", launch.fresh("loaded"), scope=MBARRIER, layout=None)
@@ -285,7 +287,10 @@ class _Roles:
     def _release(self, ring: _Ring, slot: Any, span: Any) -> Any:
         """One lane of each warp says that it is done with a version."""
         lane = tir.EQ(tir.floormod(self.launch.block_thread, WARP), tir.const(0, "int32"))
-        return tir.IfThenElse(lane, _evaluate("barrier_arrive", span, _element(ring.empty, slot)), None, span)
+        arrive = tir.IfThenElse(lane, _evaluate("barrier_arrive", span, _element(ring.empty, slot)), None, span)
+        if self.found.read.isdisjoint(producer.target for producer in ring.producers):
+            return arrive  # all lanes have waited for the products
+        return sequence([_evaluate("sync_warp", span), arrive], span)
 
     def _overlapped(self, plan: Pipeline, overlap: Overlap) -> Any:
         """The loop with the first product of a turn started before the second one of the turn before."""

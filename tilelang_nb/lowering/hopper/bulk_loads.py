@@ -1,0 +1,55 @@
+"""Which copies of a launch can be bulk copies of a role that copies, and how their tiles lie then.
+
+Tiles that products take are swizzled in boxes of 128 bytes; any other tile is stored row by row.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilelang_nb.language.tile_program import RegionOperand, TileCall
+
+from ..context import LaunchContext
+from ..rewrite import constant, dtype_of
+from .followed import Followed
+from .refusal import Refused
+from .tensor_tiles import PLAIN_ALIGNMENT, TensorTile, boxes_of, plain_tile, tensor_tile
+
+MOST_RANK = 5  # of an array that a tensor map shows
+
+
+def bulk_tile(call: TileCall, function: Any, launch: LaunchContext, operand: bool, followed: Followed) -> TensorTile:
+    """The layout of the tile that a copy fills; Refused where no bulk copy does it.
+
+    operand: products take the tile.
+    """
+    target: RegionOperand = call["target"]
+    name = target.buffer.name
+    if call["disable_tma"] is not None and call.boolean("disable_tma"):
+        raise Refused(f"the copy into `{name}` is not to be a bulk copy", call.span)
+    if target.buffer in getattr(launch, "orders", {}):
+        raise Refused(f"`{name}` has a layout of the text", call.span)
+    tile = tensor_tile(target.buffer) if operand else plain_tile(target.buffer)
+    wide = [extent for extent in target.buffer.shape if constant(extent) != 1]
+    if tile is None or len(wide) > 2 or not boxes_of(tile, target) or tile.bytes % PLAIN_ALIGNMENT:
+        raise Refused(f"no bulk copy fills a tile of the shape of `{name}`", call.span)
+    source: RegionOperand = call["source"]
+    array = source.buffer
+    if dtype_of(array) != dtype_of(target.buffer):
+        raise Refused(f"the copy into `{name}` converts its elements", call.span)
+    extents = [constant(extent) for extent in source.extent]
+    if len(extents) > MOST_RANK or tuple(array.ty.strides or ()):
+        raise Refused(f"`{array.name}` has too many dimensions or strides of its own", call.span)
+    wanted = [extent for extent in (tile.rows, tile.columns) if extent != 1]
+    if [extent for extent in extents if extent != 1] != wanted or extents[-1] != tile.columns:
+        raise Refused(f"the region of `{array.name}` is no box of the shape of `{name}`", call.span)
+    if array not in function.params:
+        raise Refused(f"`{array.name}` is no parameter", call.span)
+    width = constant(array.shape[-1])
+    if len(extents) > 1 and (not width or width * tile.itemsize % 16):
+        raise Refused(f"the rows of `{array.name}` are not known to be multiples of 16 bytes", call.span)
+    for begin in source.begin:
+        if dtype_of(begin) != "int32":
+            raise Refused(f"an index of `{array.name}` has 64 bits", call.span)
+        followed.expression(begin)
+    return tile

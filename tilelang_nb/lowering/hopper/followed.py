@@ -1,0 +1,92 @@
+"""What the copying threads follow of a launch's control flow, without reading memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tvm
+import tvm_ffi
+from tvm import tirx as tir
+
+from ..context import LaunchContext
+from ..pipelines import Pipeline
+from ..rewrite import Load, dtype_of, has, map_children, variables, walk
+from .refusal import Refused
+
+
+class Followed:
+    """Judges the expressions and loops of one launch; Refused where copying threads cannot follow."""
+
+    def __init__(self, function: Any, launch: LaunchContext):
+        self.body, self.axes = function.body, set(launch.axes)
+        self.bound: dict[Any, Any] = {}
+        walk(function.body, (tir.Bind, lambda node: self.bound.update({node.var: node.value})))
+
+    def expression(self, expr: Any) -> None:
+        """The copying threads compute it for themselves."""
+        used = variables(expr)
+        if has(expr, Load) or self.axes & used:
+            raise Refused("the copying threads cannot follow the control flow around the pipelined loop")
+        for var in used & self.bound.keys():
+            self.expression(self.bound[var])
+
+    def turns(self, plan: Pipeline) -> Any:
+        """How many turns earlier executions of the loop have made: loops around it, each of as many turns always."""
+        around = _around(self.body, plan.loop)
+        total: Any = tir.const(0, dtype_of(plan.loop.loop_var))
+        inner: set[Any] = set()
+        for node in around:
+            if isinstance(node, tir.IfThenElse):
+                self.expression(node.condition)
+            elif isinstance(node, tir.For):
+                inner.add(node.loop_var)
+            else:
+                raise Refused("a `while` stands around the pipelined loop")
+        every = [node for node in around if isinstance(node, tir.For)]
+        for node in [*every, plan.loop]:
+            if int(node.kind) not in (tir.ForKind.SERIAL, tir.ForKind.UNROLLED):
+                raise Refused("the pipelined loop stands in a loop of threads")
+            if has(node.body, (tir.Break, tir.Continue)) or _has_jump_call(node.body):
+                raise Refused("the pipelined loop, or a loop around it, is left early")
+            self.expression(node.min)
+            self.expression(node.extent)
+        if every:
+            if any(isinstance(node, tir.IfThenElse) for node in around):
+                raise Refused("a condition stands around the pipelined loop, and a loop around that")
+            if any(inner & variables(node.extent) for node in [*every, plan.loop]):
+                raise Refused("loops around the pipelined loop change its number of turns")
+            for node in every:
+                total = total * node.extent + (node.loop_var - node.min)
+            total = total * plan.loop.extent
+        return total
+
+
+def _has_jump_call(node: Any) -> bool:
+    found: list[Any] = []
+
+    def visit(call: Any) -> None:
+        if getattr(call.op, "name", "") in ("tirx.break_loop", "tirx.continue_loop"):
+            found.append(call)
+
+    tvm_ffi.structural_walk(node, (tvm.ir.Call, visit))
+    return bool(found)
+
+
+def _around(body: Any, loop: Any) -> list[Any]:
+    """The statements that decide whether and how often a loop runs, from the outside in."""
+    path: list[Any] = []
+
+    def find(node: Any, stack: list[Any]) -> None:
+        if isinstance(node, tir.For) and node.loop_var.same_as(loop.loop_var):
+            path.extend(stack)
+            return
+        inside = [*stack, node] if isinstance(node, tir.For | tir.While | tir.IfThenElse) else stack
+
+        def visit(child: Any) -> Any:
+            find(child, inside)
+            return child
+
+        map_children(node, visit)
+
+    find(body, [])
+    return path
