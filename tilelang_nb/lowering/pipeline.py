@@ -25,6 +25,7 @@ from .hopper.plan import has_roles, plan_copies, without_roles
 from .hopper.tensor_maps import pass_tensor_maps
 from .index_width import widen_indices
 from .infer_layouts import infer_layouts
+from .late_sums import sum_lanes_later
 from .launches import split_launches
 from .legalise import legalise
 from .lower_tile_operations import lower_tile_operations
@@ -48,6 +49,7 @@ STAGES = (
     Stage("legalise", legalise, why="later stages see only element-wise loops and a few operations on whole tiles"),
     Stage("infer-layouts", infer_layouts, why="a loop is dealt to the threads that hold its fragments"),
     Stage("lower-tile-operations", lower_tile_operations, why="threads, registers and vectors follow from the layouts"),
+    Stage("sum-lanes-later", sum_lanes_later, why="reductions are loops over registers and shuffles now"),
     Stage("guard-accesses", guard_accesses, why="only now every index is an expression over thread and block"),
     Stage("start-copies", start_copies, why="guards have said which bytes of a vector are read"),
     Stage("keep-operands", keep_operands, why="loads of operands are statements of their own"),
