@@ -23,8 +23,14 @@ def text_of(kernel, stage: str) -> str:
     return next(one.text for one in kernel.stages if one.name == stage)
 
 
-def check(condition: str, expected: np.ndarray, asked: bool) -> None:
-    kernel = compiled(TEXT.replace("CONDITION", condition))
+NAMED = TEXT.replace(
+    "                    f[i, j] = T.if_then_else(CONDITION,",
+    "                    inside = CONDITION\n                    f[i, j] = T.if_then_else(inside,",
+)
+
+
+def check(condition: str, expected: np.ndarray, asked: bool, text: str = TEXT) -> None:
+    kernel = compiled(text.replace("CONDITION", condition))
     a = np.random.default_rng(0).standard_normal((96, 96)).astype(np.float32)
     c = np.zeros_like(a)
     kernel(a, c)
@@ -48,6 +54,10 @@ def check(condition: str, expected: np.ndarray, asked: bool) -> None:
 )
 def test_comparisons_of_places(condition, expected):
     check(condition, expected, asked=True)
+
+
+def test_a_mask_with_a_name():
+    check("bx * 32 + i >= n * 16 + j", ROW >= COLUMN, asked=True, text=NAMED)
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ from tilelang_nb.lowering.index_arithmetic import fold_indices
 from .large_values import keep_large_values
 from .load_ahead import load_ahead
 from .matrix_addresses import matrix_addresses
+from .matrix_descriptors import matrix_descriptors
 from .nested_choices import nested_choices
 from .short_circuits import short_circuits
 from .unique_variables import unique_variables
@@ -119,7 +120,10 @@ def passes_to_split(places: Any) -> tuple[Pass, ...]:
         ),
         Pass(
             "matrix-addresses",
-            (_functions("matrix_addresses", matrix_addresses),),
+            (
+                _functions("matrix_addresses", matrix_addresses),
+                _functions("matrix_descriptors", matrix_descriptors),
+            ),
             "flat indices are sums whose terms show what an unrolled loop moves",
         ),
         Pass(

@@ -5,7 +5,7 @@ asks whether the conditions hold at the worst of all elements, which is one ques
 has the loop without them, its second branch as it was.
 
 It is done for loops over fragments, whose elements are written out one by one, and for comparisons of integers that
-every loop variable moves in one direction.
+every loop variable moves in one direction.  A product of warp groups then clears where the loop would write zeros.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import tvm_ffi
 from tvm import tirx as tir
 
 from .context import FRAGMENT, LaunchContext
+from .hopper.clears import clear_in_products
 from .nests import perfect_nest
 from .own_names import with_own_names
 from .rewrite import (
@@ -52,7 +53,7 @@ def skip_masks(function: Any, launch: LaunchContext) -> Any:
             return map_children(node, visit)
         return _Nest(node, launch, uniform).divided()
 
-    body = visit(function.body)
+    body = clear_in_products(visit(function.body), launch)
     return function if body.same_as(function.body) else function.with_body(body)
 
 
@@ -117,6 +118,8 @@ class _Nest:
 
     def _worst(self, condition: Any) -> Any | None:
         """A condition that holds where this one holds for every element; None where there is no such simple one."""
+        if isinstance(condition, tvm.ir.Var) and condition in self.bound:
+            return self._worst(self.bound[condition])
         if isinstance(condition, tir.And):
             one, other = self._worst(condition.a), self._worst(condition.b)
             return None if one is None or other is None else tir.And(one, other)

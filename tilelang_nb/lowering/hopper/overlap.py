@@ -2,10 +2,11 @@
 
 A turn of such a loop is A, B, E: a first product with what prepares its accumulator, ordinary statements, and a second
 product whose left operand comes from registers.  Where E touches nothing that A and a part of B use, the first product
-of the next turn is started before E, and that part of B is computed while E runs:
+of the next turn is started before E, and that part of B is computed while E runs.  For every turn n:
 
-    A(0) B(0), then for every turn n but the last:  start A(n + 1), start E(n), wait for A, first part of B(n + 1),
-    wait for E, second part of B(n + 1); at the end E of the last turn
+    start A(n), start E(n - 1) unless n is the first, wait for A, first part of B(n), wait for E, second part of B(n)
+
+and E of the last turn at the end.  B stands there once, as code that runs once in a block is slow to fetch.
 """
 
 from __future__ import annotations

@@ -32,7 +32,6 @@ from ..launches import THREAD_EXTENT
 from ..loop_effects import Effects
 from ..memory_overlap import ORDERED
 from ..ops.accumulator_store import BOX, TILE
-from ..own_names import with_own_names
 from ..plan_pipelines import Pipeline, Producer, in_version
 from ..rewrite import (
     Load,
@@ -327,40 +326,31 @@ class _Roles:
             return [_evaluate("warp_group_turn", call.span, action, groups)] if groups > 1 else []
 
         first, second = overlap.first, overlap.second
-        zero, one = tir.const(0, dtype_of(node.loop_var)), tir.const(1, dtype_of(node.loop_var))
-        slot, lap, begin = self._turn(plan, zero)
-        before = [
-            *begin,
-            *turns("open", first),
-            wait(keys, slot, lap, first),
-            *at(zero, overlap.prepare, slot),
-            *turns("take", first),
-            multiply(first, zero, slot, True),
-            *turns("give", first),
-            over(0, first),
-            self._release(keys, slot, first.span),
-            *between(zero, slot, overlap.beside, False),
-            *between(zero, slot, overlap.after, True),
-        ]
-        turn, following = node.loop_var, node.loop_var + one
+        turn, one = node.loop_var, tir.const(1, dtype_of(node.loop_var))
+        before = turn - one
         slot, lap, begin = self._turn(plan, turn)
-        next_slot, next_lap, next_begin = self._turn(plan, following)
+        old_slot, old_lap, old_begin = self._turn(plan, before)
+        is_first = tir.EQ(turn, node.min)
         steady = [
             *begin,
-            *next_begin,
-            wait(keys, next_slot, next_lap, first),
-            *at(following, overlap.prepare, next_slot),
+            *old_begin,
+            wait(keys, slot, lap, first),
+            *at(turn, overlap.prepare, slot),
             *turns("take", first),
-            multiply(first, following, next_slot, True),
-            wait(values, slot, lap, second),
-            multiply(second, turn, slot, True),
+            multiply(first, turn, slot, True),
+            tir.IfThenElse(
+                is_first,
+                _evaluate("commit_wgmma", second.span),
+                sequence([wait(values, old_slot, old_lap, second), multiply(second, before, old_slot, True)], span),
+                span,
+            ),
             *turns("give", second),
             over(1, first),
-            self._release(keys, next_slot, first.span),
-            *between(following, next_slot, overlap.beside, False),
+            self._release(keys, slot, first.span),
+            *between(turn, slot, overlap.beside, False),
             over(0, second),
-            self._release(values, slot, second.span),
-            *between(following, next_slot, overlap.after, True),
+            tir.IfThenElse(is_first, nothing(span), self._release(values, old_slot, second.span), span),
+            *between(turn, slot, overlap.after, True),
         ]
         last = node.extent - one
         slot, lap, begin = self._turn(plan, last)
@@ -371,9 +361,7 @@ class _Roles:
             self._release(values, slot, second.span),
             *turns("close", second),
         ]
-        steps = loop(node, extent=last, body=sequence(steady, span), annotations={})
-        # What prepares and follows a product stands in front of the loop and in it.
-        whole = sequence([with_own_names(sequence(before, span)), steps, *after], span)
+        whole = sequence([*turns("open", first), loop(node, body=sequence(steady, span), annotations={}), *after], span)
         if not self.launch.analyzer.can_prove(node.extent >= 1):
             whole = branch(node.extent >= 1, whole, None, span)
         return sequence([tir.AllocBuffer(words, None, span), whole], span)

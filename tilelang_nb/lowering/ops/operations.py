@@ -56,6 +56,7 @@ OPERATIONS: dict[str, OperationLowering] = {
     "wait_boxes": accumulator_store,
     "set_max_nreg": registers,
     "wait_wgmma": wgmma_wait,
+    "commit_wgmma": wgmma_wait,
     "pack_operand": wgmma_wait,
     "warp_group_turn": turns,
     "fence_proxy_async": copy_groups,
