@@ -32,6 +32,7 @@ WRITTEN: dict[str, tuple[str, ...]] = {
     "atomic_region": ("target",),
     "atomic_element": ("target",),
     "atomic_store": ("target",),
+    "cp_async": ("target",),
 }
 
 

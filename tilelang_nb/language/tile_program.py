@@ -34,6 +34,8 @@ SIGNATURES: dict[str, tuple[str, ...]] = {
     "copy": ("source", "target", "coalesced_width?", "disable_tma?"),
     # group: "open" for a copy that a later commit_group takes in; else it is a group of its own
     "async_copy": ("source", "target", "coalesced_width?", "group?"),
+    # neighbours of one row, by each executing thread; a later commit_group takes the copy in
+    "cp_async": ("target", "source", "predicate?"),
     "fill": ("target", "value"),
     "transpose": ("source", "target"),
     # target[i, j]: tap c_step * BK + j of output pixel nhw_step * BM + i of an image (N, H, W, C)
@@ -108,6 +110,7 @@ _WRITTEN = {
     "reducer": "alloc_reducer",
     "barrier_init": "alloc_barrier",
     "barrier_expect_tx": "mbarrier_expect_tx",
+    "cp_async": "ptx_cp_async",
     "commit_group": "ptx_commit_group",
     "wait_group": "ptx_wait_group",
     "store_arrive": "tma_store_arrive",

@@ -77,7 +77,6 @@ GROUPS: tuple[tuple[str, str, str], ...] = (
     ),
     (_SCRIPT, "declare the parameter as `A: T.Tensor(shape, dtype)`", "match_buffer"),
     (_RAW, "use `T.sync_threads()`", "tvm_storage_sync sync_global"),
-    (_RAW, "use `T.async_copy`", "ptx_cp_async"),
     (_RAW, "use `T.shfl_sync`", "tvm_warp_shuffle tvm_warp_shuffle_up tvm_warp_shuffle_down"),
     (_RAW, "use `T.any_sync`, `T.all_sync` or `T.ballot_sync`", "match_any_sync match_all_sync __fns"),
     (
@@ -89,7 +88,7 @@ GROUPS: tuple[tuple[str, str, str], ...] = (
     (
         _POINTER,
         "pass the buffer or a region of it",
-        "access_ptr tvm_access_ptr address_of handle_add_byte_offset make_tensor_from_addr",
+        "tvm_access_ptr address_of handle_add_byte_offset make_tensor_from_addr",
     ),
     (_PACKED, "compute on the elements: `T.vectorized` packs them", "add2 sub2 mul2 fma2 max2 min2 abs2"),
     (

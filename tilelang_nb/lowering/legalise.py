@@ -25,7 +25,7 @@ from tilelang_nb.language.tile_program import RegionOperand, TileCall, operation
 from .context import FRAGMENT, SHARED, LaunchContext
 from .gemm.engine import choose
 from .jumps import structured_continues
-from .ops import atomic_region, copy, fill, im2col, private_reduce, transpose
+from .ops import atomic_region, copy, cp_async, fill, im2col, private_reduce, transpose
 from .ops.elementwise import box
 from .rewrite import constant, dtype_of, map_children, nothing, scope, sequence, substitute, variables, walk
 from .uninitialised import warn_uninitialised_reads
@@ -34,6 +34,7 @@ from .views import PRIVATE, reinterpreted_fragments, resolve_views, root, views
 EXPANSIONS: dict[str, Callable[[TileCall, LaunchContext], Any]] = {
     "copy": copy.expand,
     "async_copy": copy.expand_async,
+    "cp_async": cp_async.expand,
     "fill": fill.expand,
     "transpose": transpose.expand,
     "im2col": im2col.expand,

@@ -15,7 +15,13 @@ from .rewrite import Load, variables
 from .views import root
 
 # Operations that take a tile with a leading dimension of 1 as they take the tile.
-READERS = {"gemm": ("a", "b"), "copy": ("source",), "async_copy": ("source",), "transpose": ("source",)}
+READERS = {
+    "gemm": ("a", "b"),
+    "copy": ("source",),
+    "async_copy": ("source",),
+    "cp_async": ("source",),
+    "transpose": ("source",),
+}
 
 
 class Effects:

@@ -21,13 +21,16 @@ from tilelang_nb.layout.fragment import Fragment
 from tilelang_nb.layout.indexing import decompose
 from tilelang_nb.source import catalogue as say
 
+from .architecture import capability
 from .context import FRAGMENT, LaunchContext
 from .index_arithmetic import fold
 from .launches import THREAD_EXTENT
 from .loop_layouts import LoopLayouts
 from .nests import WARP_GROUPS, thread_set
 from .ops import parallel
+from .ops.copy import ASYNCHRONOUS
 from .ops.operations import OPERATIONS
+from .plan_pipelines import FIRST
 from .rewrite import (
     Load,
     branch,
@@ -66,7 +69,7 @@ class Bodies:
 
     def __init__(self, launch: LaunchContext, dealt: Any = None, replica: Any = None):
         self.launch, self.dealt, self.replica = launch, dealt, replica
-        self.in_parallel = False
+        self.in_parallel = self.by_hand = False  # by_hand: in a copy that is one instruction
         self.values: dict[Any, Any] = {}  # bindings of the nest that are plain index arithmetic
         self.solver = LoopLayouts(launch)
 
@@ -74,7 +77,7 @@ class Bodies:
         """For the body of a nest.  dealt: what became of the loop variables; replica: condition on memory writes."""
         bodies = Bodies.__new__(Bodies)
         bodies.launch, bodies.dealt, bodies.replica = self.launch, dealt, replica
-        bodies.in_parallel, bodies.values, bodies.solver = True, {}, self.solver
+        bodies.in_parallel, bodies.by_hand, bodies.values, bodies.solver = True, False, {}, self.solver
         return bodies
 
     # ---- statements ----
@@ -150,13 +153,16 @@ class Bodies:
         low, extent = self.expression(node.min), self.expression(node.extent)
         if constant(extent) is not None:
             self.launch.analyzer.bind(node.loop_var, Range(low, low + extent), True)
+        kept = {ASYNCHRONOUS: 1} if ASYNCHRONOUS in node.annotations else {}
+        before, self.by_hand = self.by_hand, self.by_hand or bool(kept)
         body = self.statement(node.body)
+        self.by_hand = before
         kind = tir.ForKind(node.kind)
         if kind == tir.ForKind.VECTORIZED:
             return self._vectorized(node, low, extent, body)
         if kind == tir.ForKind.PARALLEL:
             kind = tir.ForKind.SERIAL
-        return tir.For(node.loop_var, low, extent, kind, body, annotations={}, step=node.step, span=node.span)
+        return tir.For(node.loop_var, low, extent, kind, body, annotations=kept, step=node.step, span=node.span)
 
     def _vectorized(self, node: Any, low: Any, extent: Any, body: Any) -> Any:
         """T.vectorized: in vectors where that is provably the same as one after the other."""
@@ -167,10 +173,20 @@ class Bodies:
         stores = parallel.stores(body)
         if not all(isinstance(store, tir.BufferStore) for store in stores) or not all(map(_independent, stores)):
             return plain
-        width = widest(stores, var, count, self.launch)
+        width = count if self._is_one_copy(stores, count) else widest(stores, var, count, self.launch)
         if width == 1:
             return plain
         return parallel.in_vectors(body, var, count, width, tir.ForKind.SERIAL, node.span, self.launch)
+
+    def _is_one_copy(self, stores: list[Any], count: int) -> bool:
+        """A copy that the text asks to be one instruction, which says itself that its places are multiples."""
+        if not self.by_hand or capability(self.launch.arch) < FIRST:
+            return False
+        sides = [buffer for store in stores for buffer in (store.buffer, *(load.source for load in _loads(store)))]
+        return all(
+            self.launch.run(buffer, count) == count and (not buffer.strides or constant(buffer.strides[-1]) == 1)
+            for buffer in sides
+        )
 
     def _allocate(self, node: Any) -> Any:
         if scope(node.buffer) != FRAGMENT:

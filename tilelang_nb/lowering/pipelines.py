@@ -40,7 +40,7 @@ from .rewrite import (
 from .views import root, views
 
 STAGES = "tl.num_stages"
-_BY_HAND = ("async_copy", "commit_group", "wait_group")
+_BY_HAND = ("async_copy", "cp_async", "commit_group", "wait_group")
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ _ONLY_WRITTEN = {
     *("copy", "async_copy", "tma_copy", "fill", "transpose", "cumulate", "reducer", "finalize_reducer", "atomic_store"),
     "thread_reduce",
     "im2col",
+    "cp_async",
 }
 
 
