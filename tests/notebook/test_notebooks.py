@@ -184,7 +184,7 @@ def test_both_programs_of_a_text_stand_side_by_side(hopper: list[Any]) -> None:
     assert "mma.sync m16n8k16" in both and "wgmma m64n128k16" in both and "1 warp group copies, 2 compute" in both
     roles = plain(cell_with(hopper, 'lines = stage(hopper, "plan-pipelines")'))
     assert roles.index("with T.ws(0, 1):") < roles.index("T.gemm") < roles.index("with T.ws(2):")
-    assert "used by more than products" in plain(cell_with(hopper, "def doubled("))
+    assert "`A_shared` cannot run ahead" in plain(cell_with(hopper, "def scaled("))
     assert re.search(r"shared load +[\d,]+ +0\n", plain(cell_with(hopper, "operations) for kernel in")))
 
 
