@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 from lowering.hopper import ROLES, engine, lowered, matmul, run
 
+from tilelang_nb.device import generate
+from tilelang_nb.simulator import Program
+
 CASES: dict[str, dict[str, Any]] = {
     "tile of the benchmark": {"m": 256, "n": 512},
     "B stored by columns": {"tb": True},
@@ -153,6 +156,96 @@ def test_blocks_that_stay_do_all_the_work(name: str, blocks: int) -> None:
     assert report.findings == (), [str(finding) for finding in report.findings]
 
 
+def test_as_many_blocks_stay_as_the_device_has_multiprocessors() -> None:
+    """144 works on the 132 of the simulated device; the host says how many there are."""
+    case = matmul(m=128 * 12, n=64 * 12, k=64, bn=64, out="float16")
+    (axis, _) = axes_of(case.launch)
+    assert str(axis.value) == "T.min(multiprocessors, 144)"
+    result, report = run(case, checks=False)
+    np.testing.assert_array_equal(result.astype(np.float64), case.expected)
+    assert report.findings == ()
+    program = generate(case.lowered, arch="sm_90a")
+    (launch,) = program.launches
+    assert launch.configuration({}) == ((132, 1, 1), (384, 1, 1), launch.shared_bytes)
+    assert [launch.configuration({"multiprocessors": count})[0][0] for count in (1, 78, 144, 200)] == [1, 78, 144, 144]
+
+
+ROWS = """
+m = T.dynamic("m")
+
+@T.prim_func
+def k(A: T.Tensor((m, 192), "float16"), B: T.Tensor((192, 256), "float16"), C: T.Tensor((m, 256), "float16")):
+    with T.Kernel(2, T.ceildiv(m, 128), threads=256) as (bx, by):
+        A_s = T.alloc_shared((128, 64), "float16")
+        B_s = T.alloc_shared((64, 128), "float16")
+        C_l = T.alloc_fragment((128, 128), "float32")
+        T.clear(C_l)
+        for ko in T.Pipelined(3, num_stages=2):
+            T.copy(A[by * 128, ko * 64], A_s)
+            T.copy(B[ko * 64, bx * 128], B_s)
+            T.gemm(A_s, B_s, C_l)
+        T.copy(C_l, C[by * 128, bx * 128])
+"""
+
+
+@pytest.mark.parametrize("rows", [1, 128, 300, 128 * 70 + 3])
+def test_blocks_stay_where_the_number_of_rows_is_known_at_the_launch_only(rows: int) -> None:
+    launch = lowered(ROWS).launches[0]
+    rng = np.random.default_rng(rows)
+    a, b = (rng.integers(-4, 5, shape).astype(np.float16) for shape in ((rows, 192), (192, 256)))
+    c = np.full((rows, 256), np.nan, np.float16)
+    report = Program(launch, checks=rows < 1000).run({"A": a, "B": b, "C": c})
+    np.testing.assert_array_equal(c.astype(np.float32), a.astype(np.float32) @ b.astype(np.float32))
+    assert report.findings == () and "multiprocessors" in [parameter.name for parameter in launch.params]
+
+
+ONE_ROW = """
+@T.prim_func
+def k(A: T.Tensor((128, 128), "float16"), B: T.Tensor((128, 640), "float16"), C: T.Tensor((128, 640), "float32")):
+    with T.Kernel(5, 1, threads=256) as (bx, by):
+        A_s = T.alloc_shared((128, 64), "float16")
+        B_s = T.alloc_shared((64, 128), "float16")
+        C_l = T.alloc_fragment((128, 128), "float32")
+        v = C[0, 0] + by
+        T.clear(C_l)
+        for ko in T.Pipelined(2, num_stages=2):
+            T.copy(A[by * 128, ko * 64], A_s)
+            T.copy(B[ko * 64, bx * 128], B_s)
+            T.gemm(A_s, B_s, C_l)
+        for i, j in T.Parallel(128, 128):
+            C_l[i, j] += v - v
+        T.copy(C_l, C[by * 128, bx * 128])
+"""
+
+
+def test_an_axis_of_one_block_keeps_its_index() -> None:
+    launch = lowered(ONE_ROW, {**ROLES, "tl.persistent_blocks": 2}).launches[0]
+    rng = np.random.default_rng(4)
+    a, b = (rng.integers(-4, 5, shape).astype(np.float16) for shape in ((128, 128), (128, 640)))
+    c = np.zeros((128, 640), np.float32)
+    Program(launch, checks=False).run({"A": a, "B": b, "C": c})
+    np.testing.assert_array_equal(c, a.astype(np.float32) @ b.astype(np.float32))
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_rows_of_a_length_that_is_assumed_to_fit(known: bool) -> None:
+    """Bulk copies want rows of multiples of 16 bytes."""
+    text = ROWS.replace("m = T.dynamic", 'n = T.dynamic("n")\nm = T.dynamic').replace("(m, 192)", "(m, n)")
+    text = text.replace("(192, 256)", "(n, 256)").replace("Pipelined(3", "Pipelined(T.ceildiv(n, 64)")
+    if known:
+        text = text.replace("        A_s =", "        T.assume(n % 8 == 0)\n        A_s =")
+    result = lowered(text)
+    (told,) = (one for one in result.decisions if one.subject == "roles")
+    assert told.reason == ("" if known else "the rows of `A` are not known to be multiples of 16 bytes")
+    rng = np.random.default_rng(6)
+    for depth in (64, 152):
+        a, b = (rng.integers(-4, 5, shape).astype(np.float16) for shape in ((200, depth), (depth, 256)))
+        c = np.full((200, 256), np.nan, np.float16)
+        report = Program(result.launches[0]).run({"A": a, "B": b, "C": c})
+        np.testing.assert_array_equal(c.astype(np.float32), a.astype(np.float32) @ b.astype(np.float32))
+        assert report.findings == ()
+
+
 @pytest.mark.parametrize("option", [0, 132])
 def test_a_grid_that_fits_stays_as_it_is(option: int) -> None:
     case = matmul(m=256, n=512, options={**ROLES, "tl.persistent_blocks": option})
@@ -188,8 +281,6 @@ def test_versions_go_on_where_a_loop_runs_again() -> None:
     result = lowered(LOOPED)
     rng = np.random.default_rng(3)
     a, b = (rng.integers(-4, 5, shape).astype(np.float16) for shape in ((256, 192), (192, 128)))
-    from tilelang_nb.simulator import Program
-
     c = np.full((256, 128), np.nan, np.float32)
     report = Program(result.launches[0]).run({"A": a, "B": b, "C": c})
     assert any(one.value.startswith("wgmma") for one in result.decisions)

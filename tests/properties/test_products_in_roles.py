@@ -1,4 +1,6 @@
-"""Random pipelined products for sm_90a, divided into roles where they can be: exactly what NumPy gives, no finding."""
+"""Random products for sm_90a, by warp groups and divided into roles where they can be: exactly what NumPy gives, no
+finding.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +20,14 @@ from tilelang_nb.lowering import lower
 from tilelang_nb.simulator import Program
 
 
-def check(product: Product) -> str:
-    """ "roles" or why there are none; AssertionError on a difference or a finding."""
+def check(product: Product) -> tuple[str, bool]:
+    """("roles" or why there are none, whether warp groups multiply); AssertionError on a difference or a finding."""
     cell = tilelang_nb.compile_cell(product.text, {}, target="sim", arch="sm_90a")
     assert cell.ok, f"{cell.to_text()}\n{product.text}"
     result = lower(cell.namespace["k"].program, arch="sm_90a", options=product.options)
     errors = [found for found in result.diagnostics if found.severity == "error"]
     if {found.code for found in errors} == {"TL209"}:
-        return "too much shared memory"
+        return "too much shared memory", False
     assert not errors, f"{[str(one) for one in errors]}\n{product.text}"
     arguments = product.arguments()
     wanted = product.expected(arguments)
@@ -34,21 +36,25 @@ def check(product: Product) -> str:
     message = f"{product.options}\n{product.text}"
     np.testing.assert_array_equal(arguments["C"].astype(np.float64), wanted, err_msg=message)
     found = next((one for one in result.decisions if one.subject == "roles"), None)
+    by_groups = any(one.subject == "product" and one.value.startswith("wgmma") for one in result.decisions)
     if found is None:
-        return "no copy runs ahead"
-    return "roles" if not found.reason else found.reason
+        return "no copy runs ahead", by_groups
+    return found.reason or "roles", by_groups
 
 
 @pytest.mark.timeout(TIMEOUT)
 def test_products_in_roles_are_exact(record_property: Callable[[str, Any], None]) -> None:
     outcomes: Counter[str] = Counter()
+    groups = [0]
 
     @amount(12, 1500)
     @given(SOURCES)
     def each(source: random.Random) -> None:
-        outcomes[check(Product(source))] += 1
+        outcome, by_groups = check(Product(source))
+        outcomes[outcome] += 1
+        groups[0] += by_groups
 
     each()
     total = sum(outcomes.values())
     record_property("products in roles", f"{total} run ({', '.join(f'{name} {n}' for name, n in outcomes.items())})")
-    assert outcomes["roles"] > total * 0.3
+    assert outcomes["roles"] > total * 0.15 and groups[0] > total * 0.5

@@ -17,6 +17,7 @@ import tvm
 from tvm import tirx as tir
 from tvm.ir.prim import expr as pe
 
+from tilelang_nb.lowering.hopper.persistent import count_of
 from tilelang_nb.lowering.hopper.tensor_maps import tensor_maps_of
 from tilelang_nb.lowering.rewrite import dtype_of, scope, variables, walk
 
@@ -24,6 +25,7 @@ from .launch import evaluator
 
 ARITHMETIC = (pe.Add, pe.Sub, pe.Mul, pe.Div)
 COMPARED = (pe.Min, pe.Max)
+MANY = 1 << 30  # multiprocessors: every block that stays does one work, and all works are alike
 _TILE = re.compile(r"m(\d+)n(\d+)k(\d+)")
 # Calls that are no operation on numbers of their own.
 _MOVING = re.compile(r"address_of|reinterpret|if_then_else|likely|isnan|isinf|isfinite|shfl|ptr|vector|cast|large_uint")
@@ -49,7 +51,9 @@ def count(launches: Any, values: Mapping[str, int]) -> Counted:
     known = True
     for launch in launches:
         _accesses(launch, read, written)
-        counter = _Counter(dict(values))
+        number = count_of(launch)
+        known_here = {} if number is None else {number.name: MANY}
+        counter = _Counter({**known_here, **values})
         try:
             plain, tiles = counter.statement(launch.body)
         except KeyError:

@@ -12,6 +12,7 @@ import tvm_ffi
 from tvm import tirx as tir
 from tvm.ir.prim import expr as pe
 
+from tilelang_nb.lowering.hopper.persistent import MULTIPROCESSORS
 from tilelang_nb.lowering.hopper.tensor_maps import TensorMap, is_map_variable
 
 DYNAMIC_SHARED = "tirx.use_dyn_shared_memory"
@@ -39,7 +40,8 @@ class DeviceLaunch:
     name: the symbol in the cubin.  parameters: in the order of the CUDA kernel, which is not that of the source.
     grid, block: x, y, z; a number, or an expression over the kernel's scalars and shape variables.
     shared_bytes: dynamic shared memory.  report: name of the parameter for `reports.Report`, "" for none.
-    tensor_maps: what the host encodes for the parameters of that kind.
+    tensor_maps: what the host encodes for the parameters of that kind.  multiprocessors: name of the parameter that
+    takes their number, "" for none.
     """
 
     name: str
@@ -49,13 +51,17 @@ class DeviceLaunch:
     shared_bytes: Extent
     report: str = ""
     tensor_maps: tuple[TensorMap, ...] = field(default=(), compare=False, repr=False)
+    multiprocessors: str = ""
     _compiled: list[Any] = field(default_factory=list, compare=False, repr=False)
 
     def configuration(self, values: Mapping[str, Any]) -> tuple[tuple[int, int, int], tuple[int, int, int], int]:
         """Grid, block and dynamic shared bytes for values of scalars and shape variables by name.
 
+        Where the number of multiprocessors is not among them, it is that of most devices.
         KeyError: one that an expression needs is missing.
         """
+        if self.multiprocessors:
+            values = {self.multiprocessors: MULTIPROCESSORS, **values}
         if not self._compiled:
             self._compiled.append([evaluator(extent) for extent in (*self.grid, *self.block, self.shared_bytes)])
         found = [compute(values) for compute in self._compiled[0]]
@@ -171,7 +177,9 @@ def _number_type(expr: Any) -> str:
     return "float" if "float" in str(expr.ty.dtype) else "int"
 
 
-def launch_of(host: Any, report: str = "", tensor_maps: tuple[TensorMap, ...] = ()) -> DeviceLaunch:
+def launch_of(
+    host: Any, report: str = "", tensor_maps: tuple[TensorMap, ...] = (), multiprocessors: str = ""
+) -> DeviceLaunch:
     """Read the call that SplitHostDevice left in the host function of one launch."""
     calls: list[Any] = []
     views: dict[Any, Any] = {}
@@ -196,6 +204,7 @@ def launch_of(host: Any, report: str = "", tensor_maps: tuple[TensorMap, ...] = 
         shared_bytes=sizes.get(DYNAMIC_SHARED, 0),
         report=report,
         tensor_maps=tensor_maps,
+        multiprocessors=multiprocessors,
     )
 
 

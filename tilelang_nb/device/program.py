@@ -13,6 +13,7 @@ from typing import Any
 from tvm import tirx as tir
 
 from tilelang_nb.lowering.context import Lowered, Snapshot
+from tilelang_nb.lowering.hopper.persistent import count_of, without_count
 from tilelang_nb.lowering.hopper.tensor_maps import tensor_maps_of, without_tensor_maps
 from tilelang_nb.lowering.rewrite import variables
 from tilelang_nb.lowering.spans import source_span
@@ -243,11 +244,16 @@ def _generate(lowered: Lowered, arch: str, options: dict[str, Any], span: Span |
             function = longest_first(function)
         if writer.sites:
             function = _with_parameter(function, writer)
-        functions[str(launch.attrs["global_symbol"])] = without_tensor_maps(function)
+        functions[str(launch.attrs["global_symbol"])] = without_count(without_tensor_maps(function))
         writers.append(writer)
     split = run_tail(functions, arch, is_fast_math(options))
     launches = tuple(
-        launch_of(host, writer.parameter.name if writer.sites else "", tensor_maps_of(launch))
+        launch_of(
+            host,
+            writer.parameter.name if writer.sites else "",
+            tensor_maps_of(launch),
+            multiprocessors=getattr(count_of(launch), "name", ""),
+        )
         for host, writer, launch in zip(split.host, writers, lowered.launches)
     )
     started = time.perf_counter()

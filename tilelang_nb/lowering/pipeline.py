@@ -21,6 +21,7 @@ from .context import LaunchContext, Lowered, Snapshot, Stage, Workspace
 from .decisions import decisions
 from .early_copies import copy_early
 from .guards import GUARDS, guard_accesses
+from .hopper.persistent import pass_count
 from .hopper.plan import has_roles, plan_copies, without_roles
 from .hopper.tensor_maps import pass_tensor_maps
 from .index_width import widen_indices
@@ -113,7 +114,10 @@ def _lower(program: Any, arch: str, options: dict[str, Any]) -> Lowered:
             if _failed(launches) and entry.name in LAST_AFTER_ERROR:
                 break
         else:
-            functions = [pass_tensor_maps(function, launch) for function, (_, launch) in zip(functions, launches)]
+            functions = [
+                pass_tensor_maps(pass_count(function, launch), launch)
+                for function, (_, launch) in zip(functions, launches)
+            ]
             snapshots.append(_snapshot(*LAST, functions, time.perf_counter(), False))
     except Exception as error:
         faults.append(_internal_error(stage, program, error))

@@ -254,7 +254,7 @@ def _beside(plan: Pipeline, overlap: Overlap, turns: int | None, kept: int, end:
 def _rounds(plan: Pipeline, launch: Any, roles: Any) -> int | None:
     """How often a block executes the loop; None where that is not known.  Of blocks that stay, that of the first."""
     if roles.staying is not None:
-        return -(-roles.staying.works // roles.staying.blocks)
+        return roles.staying.most_turns
     count: int | None = 1
     for node in each_statement(launch.facts["text"].body):
         if isinstance(node, tir.For) and any(one.same_as(plan.loop) for one in each_statement(node.body)):

@@ -162,6 +162,8 @@ class Plan:
     def __init__(self, loaded: Loaded, order: Mapping[str, str], sizes: Mapping[str, int]):
         self.loaded, self.device = loaded, loaded.device
         launches = loaded.program.launches
+        multiprocessors = self.device.devices.facts(self.device.number).multiprocessors
+        sizes = {**sizes, **{launch.multiprocessors: multiprocessors for launch in launches if launch.multiprocessors}}
         self.reports = any(launch.report for launch in launches)
         places = {name: at for at, name in enumerate(order)}
         constants: dict[str, tuple[str, Any]] = {}

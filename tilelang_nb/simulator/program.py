@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import tvm
 
+from ..lowering.hopper.persistent import MULTIPROCESSORS, count_of
 from ..lowering.hopper.tensor_maps import TensorMap, tensor_maps_of
 from .findings import Findings
 from .machine.arithmetic import NAMESPACE, strided
@@ -88,10 +89,13 @@ class _Launch:
         self.program, self.checks, self.progress = program, program.checks, progress
         self.done = 0.0
         maps = {one.variable: one for one in tensor_maps_of(program.func)}
-        params = [param for param in program.func.params if param not in maps]
+        count = count_of(program.func)
+        params = [param for param in program.func.params if param not in maps and param not in (count,)]
         arrays = {param: arguments[param.name] for param in params if hasattr(param.ty, "shape")}
         self.copies: list[tuple[np.ndarray, np.ndarray]] = []  # (given, contiguous copy)
         self.sizes = {**_sizes(arrays), **{variable: int(size) for variable, size in sizes.items()}}
+        if count is not None:
+            self.sizes[count] = MULTIPROCESSORS
         overlapping = _overlaps(list(arrays.values()))
         self.translator, _, self.kernel = program._variant(overlapping)
         self.epochs = Epochs()

@@ -5,7 +5,10 @@ Tiles that products take are swizzled in boxes of 128 bytes; any other tile is s
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import Any
+
+from tvm import tirx as tir
 
 from tilelang_nb.language.tile_program import RegionOperand, TileCall
 
@@ -16,6 +19,19 @@ from .refusal import Refused
 from .tensor_tiles import PLAIN_ALIGNMENT, TensorTile, boxes_of, plain_tile, tensor_tile
 
 MOST_RANK = 5  # of an array that a tensor map shows
+
+
+def _aligned(array: Any, itemsize: int, launch: LaunchContext, followed: Followed) -> bool:
+    """Are the rows of an array known to be multiples of 16 bytes, from their length or from `T.assume`?"""
+    width, chunk = array.shape[-1], 16 // itemsize
+    known = constant(width)
+    if known is not None:
+        return known > 0 and known % chunk == 0
+    with ExitStack() as facts:
+        for condition in followed.assumed:
+            facts.enter_context(launch.analyzer.constraint_scope(condition))
+        left = tir.floormod(width, tir.const(chunk, dtype_of(width)))
+        return bool(launch.analyzer.can_prove(tir.EQ(left, tir.const(0, dtype_of(width)))))
 
 
 def bulk_tile(call: TileCall, function: Any, launch: LaunchContext, operand: bool, followed: Followed) -> TensorTile:
@@ -45,8 +61,7 @@ def bulk_tile(call: TileCall, function: Any, launch: LaunchContext, operand: boo
         raise Refused(f"the region of `{array.name}` is no box of the shape of `{name}`", call.span)
     if array not in function.params:
         raise Refused(f"`{array.name}` is no parameter", call.span)
-    width = constant(array.shape[-1])
-    if len(extents) > 1 and (not width or width * tile.itemsize % 16):
+    if len(extents) > 1 and not _aligned(array, tile.itemsize, launch, followed):
         raise Refused(f"the rows of `{array.name}` are not known to be multiples of 16 bytes", call.span)
     for begin in source.begin:
         if dtype_of(begin) != "int32":

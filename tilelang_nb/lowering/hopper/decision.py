@@ -29,7 +29,7 @@ from ..shared_memory import shared_memory_limit
 from ..views import views
 from .bulk_loads import bulk_tile
 from .epilogue import Epilogue, find_epilogue, parts_of, size_of_tile
-from .followed import Followed
+from .followed import Followed, work_of
 from .operand_tiles import ENABLE, Products, shallow
 from .overlap import Overlap, find_overlap
 from .persistent import Persistent, persistent
@@ -141,11 +141,11 @@ class _Decision:
         self._registers()
         turns = {plan.loop.loop_var: self.followed.turns(plan) for plan in self.plans}
         plans, room = self._fitting()
-        epilogue = find_epilogue(_work(self.function.body), self.engines, self.function, self.launch, room)
+        epilogue = find_epilogue(work_of(self.function.body), self.engines, self.function, self.launch, room)
         resident = tuple(self.resident.values())
         staying = None
         if SHARES[self.launch.threads // GROUP] is not None and not resident:  # with fewer threads several fit at once
-            staying = persistent(self.function, plans, self.launch.options)
+            staying = persistent(self.function, plans, self.launch)
         if staying is not None:
             turns = {plan.loop.loop_var: staying.turn * plan.loop.extent for plan in plans}
         overlaps: dict[Any, Overlap] = {}
@@ -232,7 +232,7 @@ class _Decision:
 
     def _find_resident(self, tiles: dict[Any, TensorTile], wanted: set[Any]) -> None:
         """Copies in front of the loops into tiles that products of the loops take."""
-        for node in statements(_work(self.function.body)):
+        for node in statements(work_of(self.function.body)):
             if not isinstance(node, tir.Evaluate) or operation_name(node.value) != "copy":
                 continue
             call = read(node.value, node.span)
@@ -386,13 +386,6 @@ def _bytes_of_tiles(body: Any) -> int:
 
     walk(body, (tir.AllocBuffer, note))
     return sum(sizes)
-
-
-def _work(node: Any) -> Any:
-    """The body of a launch, inside of its axes."""
-    while isinstance(node, tir.AttrStmt) and node.attr_key == THREAD_EXTENT:
-        node = node.body
-    return node
 
 
 def _is_product(node: Any) -> bool:

@@ -8,9 +8,12 @@ import tvm
 import tvm_ffi
 from tvm import tirx as tir
 
+from tilelang_nb.language.tile_program import operation_name, read
+
 from ..context import LaunchContext
+from ..launches import THREAD_EXTENT
 from ..pipelines import Pipeline
-from ..rewrite import Load, dtype_of, has, map_children, variables, walk
+from ..rewrite import Load, dtype_of, has, map_children, statements, variables, walk
 from .refusal import Refused
 
 
@@ -19,6 +22,11 @@ class Followed:
 
     def __init__(self, function: Any, launch: LaunchContext):
         self.body, self.axes = function.body, set(launch.axes)
+        self.assumed = [  # what the launch says by `T.assume`, whatever it does afterwards
+            read(one.value)["condition"]
+            for one in statements(work_of(function.body))
+            if isinstance(one, tir.Evaluate) and operation_name(one.value) == "assume"
+        ]
         self.bound: dict[Any, Any] = {}
         walk(function.body, (tir.Bind, lambda node: self.bound.update({node.var: node.value})))
 
@@ -59,6 +67,13 @@ class Followed:
                 total = total * node.extent + (node.loop_var - node.min)
             total = total * plan.loop.extent
         return total
+
+
+def work_of(node: Any) -> Any:
+    """The body of a launch, inside of its axes."""
+    while isinstance(node, tir.AttrStmt) and node.attr_key == THREAD_EXTENT:
+        node = node.body
+    return node
 
 
 def _has_jump_call(node: Any) -> bool:

@@ -105,9 +105,9 @@ class _Roles:
                 self._ring(plan, group, effects, f"_{number}_{at}" if number + at else "")
                 for at, group in enumerate(plan.groups)
             ]
+        launch.facts[TILES] = {self.tiles.get(tile, tile): shape for tile, shape in found.tiles.items()}
         launch.facts[GROUPED], launch.facts[WRITTEN] = set(found.accumulators), set(found.made)
         launch.facts[MAPPED] = {self.tiles.get(tile, tile) for tile in found.read | found.made}
-        launch.facts[TILES] = {self.tiles.get(tile, tile): shape for tile, shape in found.tiles.items()}
         for call in found.resident:
             loaded = tir.decl_buffer((1,), "uint64", launch.fresh("loaded"), scope=MBARRIER, layout=None)
             self.loaded.append((call, loaded))
@@ -196,7 +196,7 @@ class _Roles:
         lead = tir.EQ(self.launch.block_thread, tir.const(self.found.consumers, "int32"))
         if self.found.staying is not None:
             turn = self._own(self.found.staying.turn)
-            axes = {axis.node.var: self._own(axis.node.var) for axis in self.found.staying.axes}
+            axes = {variable: self._own(variable) for variable in self.found.staying.variables()}
             copies = sequence([self._copying(one) for one in inside], span)
             copies = self.found.staying.loop(copies, turn, axes.__getitem__, span)
         else:
