@@ -168,6 +168,7 @@ class Build:
     """What the reports read of a build."""
 
     lowered: Any
+    warnings: tuple[Diagnostic, ...] = ()
 
 
 @dataclass

@@ -76,7 +76,7 @@ class TestMessage:
         assert (found.code, found.slug) == (code, CATALOGUE[code].slug)
         assert page(found.slug) is page(code) or page(found.slug) == page(code)
         assert len(found.title) <= 80 and not found.title.endswith(".")
-        assert found.run in ("compile", "launch", "findings", "fault")
+        assert found.run in ("compile", "launch", "findings", "device", "fault")
         assert found.said.startswith(f"{found.severity}[{code}]")
         assert found.bad != found.good
 

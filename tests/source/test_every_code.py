@@ -85,6 +85,8 @@ FIXED = [
     "TL210",
     "TL211",
     "TL212",
+    "TL213",
+    "TL214",
     "TL301",
     "TL302",
     "TL401",
@@ -125,7 +127,7 @@ def test_what_is_said_of_the_bad_text_as_text_and_as_json(
     about = page(code)
     if about.run == "fault":
         request.getfixturevalue("fault")
-    text, found = Text(about.bad, "In[1]"), found_in(about.bad)
+    text, found = Text(about.bad, "In[1]"), found_in(about.bad, about.run)
     assert found
     made = [as_json(one, text) for one in found]
     for one in made:

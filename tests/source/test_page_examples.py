@@ -19,8 +19,15 @@ from tilelang_nb.source.render import render
 from tilelang_nb.source.text import Text
 
 
-def found_in(text: str) -> tuple[Diagnostic, ...]:
-    """What is said of a cell, and what the simulated device found in the launches that it makes."""
+def found_in(text: str, run: str = "compile") -> tuple[Diagnostic, ...]:
+    """What is said of a cell, and what the simulated device found in the launches that it makes.
+
+    run: as in a page.
+    """
+    if run == "device":
+        cell = tilelang_nb.compile_cell(text, {}, filename="In[1]", target="cuda", arch="sm_90a")
+        assert cell.ok and all(kernel.ptx for kernel in cell.kernels.values()), cell.to_text()
+        return tuple(found for kernel in cell.kernels.values() for found in kernel.diagnostics)
     namespace = {"T": tilelang_nb.language}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a launch with findings warns; the findings themselves are looked at
@@ -55,7 +62,7 @@ def test_the_bad_text_gives_exactly_its_code(code, request):
     about = page(code)
     if about.run == "fault":
         request.getfixturevalue("fault")
-    found = found_in(about.bad)
+    found = found_in(about.bad, about.run)
     assert {diagnostic.code for diagnostic in found} == {code}, render(Text(about.bad, "In[1]"), found)
     rendered = said(about, found)
     if request.config.getoption("--update-goldens"):
@@ -70,7 +77,7 @@ def test_the_bad_text_gives_exactly_its_code(code, request):
 @pytest.mark.parametrize("code", CATALOGUE)
 def test_the_good_text_gives_nothing(code):
     about = page(code)
-    found = found_in(about.good)
+    found = found_in(about.good, about.run)
     assert not found, render(Text(about.good, "In[1]"), found)
 
 

@@ -13,7 +13,6 @@ from typing import Any
 from tvm import tirx as tir
 
 from tilelang_nb.lowering.context import Lowered, Snapshot
-from tilelang_nb.lowering.hopper.persistent import count_of, without_count
 from tilelang_nb.lowering.hopper.tensor_maps import tensor_maps_of, without_tensor_maps
 from tilelang_nb.lowering.rewrite import variables
 from tilelang_nb.lowering.spans import source_span
@@ -23,6 +22,7 @@ from tilelang_nb.source.diagnostic import Diagnostic, Refusal
 from tilelang_nb.source.text import Span
 
 from .block_order import in_panels
+from .compiler_warnings import compiler_warnings
 from .cuda_source import CudaText, print_cuda
 from .disassemble import disassemble
 from .launch import DeviceLaunch, launch_of
@@ -130,6 +130,15 @@ class DeviceProgram:
     def log(self) -> str:
         """What NVRTC and ptxas said."""
         return self.compiled.log
+
+    @property
+    def warnings(self) -> tuple[Diagnostic, ...]:
+        """What the compiler says of slow machine code (TL213, TL214); nothing before somebody asks for the code."""
+        return self._warnings if self.has("ptx") else ()
+
+    @cached_property
+    def _warnings(self) -> tuple[Diagnostic, ...]:
+        return compiler_warnings(self)
 
     @property
     def cuda_lines(self) -> tuple[tuple[int, ...], ...]:
@@ -244,16 +253,11 @@ def _generate(lowered: Lowered, arch: str, options: dict[str, Any], span: Span |
             function = longest_first(function)
         if writer.sites:
             function = _with_parameter(function, writer)
-        functions[str(launch.attrs["global_symbol"])] = without_count(without_tensor_maps(function))
+        functions[str(launch.attrs["global_symbol"])] = without_tensor_maps(function)
         writers.append(writer)
     split = run_tail(functions, arch, is_fast_math(options))
     launches = tuple(
-        launch_of(
-            host,
-            writer.parameter.name if writer.sites else "",
-            tensor_maps_of(launch),
-            multiprocessors=getattr(count_of(launch), "name", ""),
-        )
+        launch_of(host, writer.parameter.name if writer.sites else "", tensor_maps_of(launch))
         for host, writer, launch in zip(split.host, writers, lowered.launches)
     )
     started = time.perf_counter()
@@ -296,6 +300,7 @@ def cuda_lines_of_ptx(ptx: str) -> list[int | None]:
             mine.add(found[1])
     lines: list[int | None] = []
     current: int | None = None
+    inline = False
     for line in ptx.splitlines():
         place = _LOC.match(line)
         if place:
@@ -306,6 +311,11 @@ def cuda_lines_of_ptx(ptx: str) -> list[int | None]:
             lines.append(None)
             continue
         text = line.strip()
+        if text in ("// begin inline asm", "// end inline asm"):
+            inline = text == "// begin inline asm"
+        elif inline:  # its braces are those of instructions
+            lines.append(current)
+            continue
         if text.startswith((".visible", ".entry", "}", "{", ".func")):
             current = None
         code = text and not text.startswith((".", "//", "}", "{", "$", ")"))

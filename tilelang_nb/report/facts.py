@@ -60,6 +60,15 @@ class Change:
     removed: int
 
 
+def said(subject: Any) -> tuple[Diagnostic, ...]:
+    """What is said of a Compilation or a Kernel, with what the compiler of device code said since it was asked for."""
+    found = list(subject.diagnostics)
+    for kernel in (getattr(subject, "kernels", None) or {}).values():
+        if kernel.text == subject.text and kernel.ok:
+            found += [one for one in kernel.build().warnings if one not in found]
+    return tuple(sorted(found, key=lambda diagnostic: diagnostic.order))
+
+
 def verdict(diagnostics: Sequence[Diagnostic], findings: Sequence[Diagnostic] = ()) -> tuple[str, str]:
     """ "ok", "warning" or "error", and the words for it.  findings: what was found in the last launches."""
     worst = "error" if any(found.severity == "error" for found in diagnostics) else "warning"

@@ -12,7 +12,7 @@ from ..lowering.pipeline_picture import loop_html
 from ..source.catalogue.page import page
 from ..source.diagnostic import Diagnostic
 from ..source.render import TextOf
-from .facts import DEVICE_LANGUAGES, Change, changes, facts, lowered, ready_stages, signature, verdict
+from .facts import DEVICE_LANGUAGES, Change, changes, facts, lowered, ready_stages, said, signature, verdict
 from .markup import (
     EDGE,
     MONO,
@@ -64,13 +64,13 @@ def to_html(
     """
     kernels = getattr(subject, "kernels", None)
     shown = list(kernels.items()) if kernels is not None else [(subject.name, subject)]
-    if not shown and not (diagnostics and subject.diagnostics):
+    if not shown and not (diagnostics and said(subject)):
         return ""
     if compact:
         limit = LINES_BESIDE_WIDGET
     parts = [_head(subject, shown)]
     if diagnostics:
-        parts.append(diagnostics_html(subject.text, subject.diagnostics))
+        parts.append(diagnostics_html(subject.text, said(subject)))
     for name, kernel in shown:
         parts.append(_kernel(name, kernel, tuple(show), limit, launches, alone=len(shown) == 1, compact=compact))
     if compact:
@@ -83,9 +83,7 @@ def _head(subject: Any, kernels: Sequence[tuple[str, Any]]) -> str:
     what = f"{len(kernels)} kernels" if len(kernels) > 1 else "no kernel" if not kernels else ""
     findings = [found for _, kernel in kernels for found in kernel.findings]
     words = [escape(subject.text.name), what, escape(device(subject.target))]
-    line = badge(*verdict(subject.diagnostics, findings)) + span(
-        dim(" · ".join(filter(None, words))), "margin:0 0 0 10px"
-    )
+    line = badge(*verdict(said(subject), findings)) + span(dim(" · ".join(filter(None, words))), "margin:0 0 0 10px")
     return div(line, "margin:0 0 4px 0")
 
 

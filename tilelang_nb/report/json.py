@@ -27,6 +27,7 @@ from typing import Any
 from ..source.collector import collector_paused
 from .cell_run import UNKNOWN_RUN, CellRun, result_text
 from .diagnostic_json import diagnostic, pages, patched, string
+from .facts import said
 from .kernel_json import kernel
 from .stage_json import pipeline
 from .text import device
@@ -50,7 +51,8 @@ def to_data(subject: Any, run: CellRun = UNKNOWN_RUN, show: Sequence[str] = ()) 
     whole = run.whole(text)
     result = run.result if run.result is not None else result_text(getattr(subject, "result", None))
     kernels = [kernel(one, name, subject, show, run) for name, one in shown]
-    said = [*subject.diagnostics, *(found for _, one in shown for found in one.findings)]
+    said_of_cell = said(subject)
+    found_too = [found for _, one in shown for found in one.findings]
     data: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION,
@@ -64,9 +66,9 @@ def to_data(subject: Any, run: CellRun = UNKNOWN_RUN, show: Sequence[str] = ()) 
         "elapsed": None if run.elapsed is None else round(run.elapsed, 1),
         "source": {"name": text.name, "text": string(text.source), "first_line": text.first_line},
         "cell": {"text": string(whole.source), "first_line": 1} if whole is not None else None,
-        "diagnostics": [diagnostic(found, text, whole) for found in subject.diagnostics],
-        "pages": pages(said),
-        "patched": patched(subject.diagnostics, text, whole),
+        "diagnostics": [diagnostic(found, text, whole) for found in said_of_cell],
+        "pages": pages([*said_of_cell, *found_too]),
+        "patched": patched(said_of_cell, text, whole),
         "pipeline": pipeline(),
         "kernels": kernels,
         "run": {

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..source.render import render
-from .facts import DEVICE_LANGUAGES, changes, facts, is_ready, lowered, signature, verdict
+from .facts import DEVICE_LANGUAGES, changes, facts, is_ready, lowered, said, signature, verdict
 
 PRINTED_LINES = 200
 SHOWN = ("source", "tile", "thread", *DEVICE_LANGUAGES)  # stages with a line even where they changed nothing
@@ -19,7 +19,7 @@ def to_text(subject: Any, show: Sequence[str] = (), *, diagnostics: bool = True,
     what the last launch of each kernel printed and what was found in it.
     """
     kernels = getattr(subject, "kernels", None)
-    blocks = [render(subject.text, subject.diagnostics).rstrip("\n")] if diagnostics else []
+    blocks = [render(subject.text, said(subject)).rstrip("\n")] if diagnostics else []
     for name, kernel in kernels.items() if kernels is not None else [(subject.name, subject)]:
         blocks.append("\n".join(_summary(name, kernel)))
         blocks += [f"--- {name}: {stage.name}\n{stage.text}" for stage in kernel.stages if stage.name in show]

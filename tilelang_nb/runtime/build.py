@@ -55,6 +55,12 @@ class Build(Uncopied):
         program.store = disk_cache.store()
         return program
 
+    @property
+    def warnings(self) -> tuple[Diagnostic, ...]:
+        """What the compiler of the device code says of it, as far as it was compiled."""
+        device = self.__dict__.get("device")
+        return device.warnings if device is not None else ()
+
     def loaded(self, on: Any) -> Loaded:
         """The device code in the context of a device.  Errors as `Loaded`."""
         found = self._loaded.get(on)

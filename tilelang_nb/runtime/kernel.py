@@ -125,9 +125,11 @@ class Kernel(Uncopied):
 
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """What the front end and the lowering for this target say of it, by line."""
+        """What the front end and the lowering for this target say of it, by line; and the compiler of the device code,
+        once that was asked for.
+        """
         build = self.build()
-        found = self._diagnostics + (build.diagnostics if build else ())
+        found = self._diagnostics + ((*build.diagnostics, *build.warnings) if build else ())
         return tuple(sorted(dict.fromkeys(found), key=lambda diagnostic: diagnostic.order))
 
     @property

@@ -26,6 +26,8 @@ __all__ = [
     "ThreadsApart",
     "UninitialisedRead",
     "ImplicitFloatToInteger",
+    "SerialisedProducts",
+    "SpilledRegisters",
 ]
 
 
@@ -254,3 +256,31 @@ class ImplicitFloatToInteger(Message):
     source: str
     buffer: str
     dtype: str
+
+
+@dataclass(frozen=True)
+class SerialisedProducts(Message):
+    """The assembler does not let products of warp groups run beside other instructions."""
+
+    code, slug = "TL213", "serialised-products"
+    severity = "warning"
+    text = "products of warp groups do not run on: {cause}"
+    label = "each is waited for at once"
+    advice = "{remedy}"
+
+    cause: str
+    remedy: str
+
+
+@dataclass(frozen=True)
+class SpilledRegisters(Message):
+    """The assembler keeps values in memory, as a thread has too few registers."""
+
+    code, slug = "TL214", "spilled-registers"
+    severity = "warning"
+    text = "a thread has too few registers: {stored} bytes of them go to memory, {loaded} bytes come back"
+    label = "slower than it could be"
+    advice = "make the tiles in registers smaller, or divide them among more `threads`"
+
+    stored: str
+    loaded: str

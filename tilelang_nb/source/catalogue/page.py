@@ -24,7 +24,8 @@ FRONT = re.compile(r"---\n(.*?)\n---\n(.*)", re.DOTALL)
 @dataclass(frozen=True)
 class Page:
     """run: how the bad text shows the code: "compile" it; "launch": its host code launches a kernel, which is refused;
-    "findings": the simulated device finds it in a launch; "fault": only a fault of the compiler shows it.
+    "findings": the simulated device finds it in a launch; "device": the compiler of device code for sm_90a says it;
+    "fault": only a fault of the compiler shows it.
     """
 
     code: str

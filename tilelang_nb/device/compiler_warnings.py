@@ -1,0 +1,113 @@
+"""What the CUDA compiler says of machine code that is slower than its text, as warnings at the lines of the cell.
+
+The assembler names lines of the PTX text, or a launch alone; then the first product of warp groups in that launch is
+meant.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from tilelang_nb.lowering.spans import source_span
+from tilelang_nb.source import catalogue as say
+from tilelang_nb.source.diagnostic import Diagnostic, Message, Note
+
+from .resources import read_log
+
+_SERIALISED = re.compile(
+    r"\(C75\d\d\).*wgmma\.mma_async instructions are serialized due to (?P<why>.*?) +(?:in|for) the function"
+    r" '(?P<name>[^']*)'(?: in line (?P<line>\d+))?"
+)
+_WAITED = re.compile(
+    r"\(C7517\) wgmma\.wait_group is injected in around line (?P<line>\d+).*in function '(?P<name>[^']*)'"
+)
+_ENTRY = re.compile(r"\.entry\s+(\w+)")
+_PRODUCT = "wgmma.mma_async"
+ENDED, USED = "waited for here", "used here"
+# Words of the assembler -> what they mean for the text, and what to do.
+_CAUSES = (
+    (
+        "insufficient register",
+        "a thread has too few registers for their accumulators and operands",
+        "make the tile of the result smaller, or divide it among more warp groups with more `threads`",
+    ),
+    (
+        "defining input registers",
+        "an operand in registers is written while they run",
+        "write it after `T.wait_wgmma(0)`",
+    ),
+    (
+        "defining accumulator registers",
+        "an accumulator is written while they run",
+        "write it after `T.wait_wgmma(0)`, and clear it with `clear_accum=True` of the product",
+    ),
+    (
+        "reading accumulator registers",
+        "an accumulator is read while they run",
+        "read it after `T.wait_wgmma(0)`",
+    ),
+    (
+        "function",
+        "a function is called while they run",
+        "call it after `T.wait_wgmma(0)`",
+    ),
+    (
+        "extern",
+        "a function is called while they run",
+        "call it after `T.wait_wgmma(0)`",
+    ),
+    (
+        "",
+        "they are started and waited for on different ways through the text",
+        "let every thread of a warp group start them and wait for them, in one block of statements",
+    ),
+)
+
+
+def compiler_warnings(program: Any) -> tuple[Diagnostic, ...]:
+    """The warnings TL213 and TL214 of a DeviceProgram that is compiled, by line; of one place once."""
+    found: dict[Any, Diagnostic] = {}
+    for message, name, line, note in _messages(program.log):
+        product = _product(program, name, line)
+        place = source_span(product) or program.span
+        here = source_span(program.ptx_spans[line - 1]) if line and line <= len(program.ptx_spans) else None
+        notes = (Note(note, here),) if here is not None and here != place else ()
+        one = message.at(place, notes)
+        found.setdefault((one.code, one.message, place and place.line), one)
+    return tuple(sorted(found.values(), key=lambda one: one.order))
+
+
+def _messages(log: str) -> Iterator[tuple[Message, str, int | None, str]]:
+    """(message, launch, line of the PTX text, what is there)."""
+    for line in log.splitlines():
+        stopped = _SERIALISED.search(line)
+        if stopped:
+            words = stopped["why"].lower()
+            _, cause, remedy = next(known for known in _CAUSES if known[0] in words)
+            number = int(stopped["line"]) if stopped["line"] else None
+            yield say.SerialisedProducts(cause, remedy), stopped["name"], number, ENDED
+        waited = _WAITED.search(line)
+        if waited:
+            cause, remedy = "an accumulator is used before they are waited for", "use it after `T.wait_wgmma(0)`"
+            yield say.SerialisedProducts(cause, remedy), waited["name"], int(waited["line"]), USED
+    for name, figures in read_log(log).items():
+        stores, loads = figures.get("spill_stores", 0), figures.get("spill_loads", 0)
+        if stores or loads:
+            yield say.SpilledRegisters(f"{stores:,}", f"{loads:,}"), name, None, ""
+
+
+def _product(program: Any, name: str, line: int | None) -> Any:
+    """TVM's span of the last product of warp groups of a launch in front of a line (from 1) of the PTX text, or of its
+    first one; None for a launch without.
+    """
+    inside, last = False, None
+    for number, (text, span) in enumerate(zip(program.ptx.splitlines(), program.ptx_spans), 1):
+        entry = _ENTRY.search(text)
+        inside = entry[1] == name if entry else inside
+        if inside and span is not None and _PRODUCT in text:
+            if last is not None and (line is None or number > line):
+                break
+            last = span
+    return last
