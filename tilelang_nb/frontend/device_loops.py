@@ -9,7 +9,10 @@ from typing import Any
 from tvm import tirx as tir
 
 from ..language import loops as loop_specs
-from ..language.loops import DeviceLoop
+from ..language.fragment_layouts import Fragment
+from ..language.launch import thread_count
+from ..language.layout_tables import loop_table
+from ..language.loops import LOOP_LAYOUT, DeviceLoop
 from ..language.operands import IN_A_LAUNCH, described
 from ..language.promotion import as_type, constant, is_integer, promote, strong
 from ..language.values import Value, number, simplified
@@ -100,7 +103,7 @@ def device_loop(walker: Any, node: ast.For, spec: DeviceLoop, loop: Any) -> None
             guarded = walker.close()
             builder.append_at(tir.IfThenElse(inside.use(), guarded, None, span), span)
         body = walker.close()
-    annotations = _annotations(spec)
+    annotations = _annotations(spec, builder)
     for var, start, extent in reversed(loops):
         body = tir.For(var, start, extent, KINDS[spec.kind], body, annotations=annotations, span=span)
     builder.append_at(body, span)
@@ -130,11 +133,16 @@ def _check_elements(node: ast.For, spec: DeviceLoop, plans: list[Any]) -> None:
         raise Refusal(say.BadArgument(problem=problem, remedy="it has to be below 2**31: use more blocks"), node.iter)
 
 
-def _annotations(spec: DeviceLoop) -> dict[str, Any]:
+def _annotations(spec: DeviceLoop, builder: Any) -> dict[str, Any]:
     own = ("wave_size", "index", "group_size") if spec.kind == "persistent" else ()
     found = {name: value for name, value in spec.annotations.items() if name not in own}
     if spec.kind == "persistent" and not found.get("num_stages"):
         found.pop("num_stages", None)
+    if isinstance(found.get(LOOP_LAYOUT), Fragment):
+        extents = [stop - start for start, stop, _ in spec.dims]
+        key = f"layout{len(builder.layouts)}"
+        builder.layouts[key] = loop_table(found[LOOP_LAYOUT], extents, thread_count())
+        found[LOOP_LAYOUT] = key
     return {f"tl.{name}": value.use() if isinstance(value, Value) else value for name, value in found.items()}
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 from tvm import tirx as tir
@@ -19,9 +19,21 @@ from .calling import bad_argument
 from .fragment_layouts import Fragment
 from .index_maps import index_variables, table, traced
 from .layouts import Layout
-from .values import Buffer
+from .operands import shape_mismatch, shown
 
 MOST_ELEMENTS = 1 << 20  # no tile of more fits into shared memory or registers
+
+
+class Named(Protocol):
+    """What a layout is for: messages name it."""
+
+    @property
+    def name(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class _Loop:
+    name: str = "T.Parallel"
 
 
 @dataclass(frozen=True)
@@ -66,7 +78,7 @@ class FragmentTable:
         return None if self.registers is None else np.frombuffer(self.registers, np.int64).reshape(self.shape)
 
 
-def tile_order(buffer: Buffer, layout: Layout) -> TileOrder | None:
+def tile_order(buffer: Named, layout: Layout) -> TileOrder | None:
     """The order that a layout gives to a shared tile; None for a tile that is too large to be one.
 
     TL004: positions below 0, two elements in one place, results that are no integers of the indices.
@@ -81,7 +93,28 @@ def tile_order(buffer: Buffer, layout: Layout) -> TileOrder | None:
     return TileOrder(shape, size, places.tobytes(), variables, place)
 
 
-def fragment_table(buffer: Buffer, layout: Fragment, threads: int) -> FragmentTable | None:
+def loop_table(layout: Fragment, extents: Sequence[Any], threads: int) -> FragmentTable | None:
+    """Which threads run which iteration of a `T.Parallel` loop; None for one that is too large to be looked at.
+
+    threads: of the launch.  TL004: a thread that there is not, results that are no integers of the indices, extents
+    that are no constants; TL204: another shape than the extents.
+    """
+    if not all(isinstance(extent, int) for extent in extents):
+        bad_argument(
+            "`loop_layout` of a `T.Parallel` whose extents are known only when the kernel runs", "leave it out"
+        )
+    if layout.shape != tuple(extents):
+        shape_mismatch(
+            f"`loop_layout` of shape {shown(layout.shape)} for a `T.Parallel` over {shown(extents)}",
+            "make the shapes equal",
+        )
+    if math.prod(layout.shape) * layout.copies > MOST_ELEMENTS:
+        return None
+    owners, _, _ = _owners(_Loop(), layout, threads)
+    return FragmentTable(layout.shape, layout.copies, owners.tobytes(), None)
+
+
+def fragment_table(buffer: Named, layout: Fragment, threads: int) -> FragmentTable | None:
     """Who holds which element; None for a tile that is too large for registers.
 
     threads: of the launch.  TL004: a thread that there is not, two elements in one register, results that are no
@@ -90,6 +123,16 @@ def fragment_table(buffer: Buffer, layout: Fragment, threads: int) -> FragmentTa
     shape, copies = layout.shape, layout.copies
     if math.prod(shape) * copies > MOST_ELEMENTS:
         return None
+    owners, registers, variables = _owners(buffer, layout, threads)
+    held = _flat(registers, variables, shape, buffer)[1] if registers else None
+    if held is not None:
+        _check_registers(owners, held, buffer)
+    return FragmentTable(shape, copies, owners.tobytes(), None if held is None else held.tobytes())
+
+
+def _owners(buffer: Named, layout: Fragment, threads: int) -> tuple[np.ndarray, list[Any], list[Any]]:
+    """The thread of every copy of every element; the expressions of its register, and the variables in them."""
+    shape, copies = layout.shape, layout.copies
     *variables, copy = index_variables(len(shape) + 1)
     what = f"the layout of `{buffer.name}`"
 
@@ -104,14 +147,11 @@ def fragment_table(buffer: Buffer, layout: Fragment, threads: int) -> FragmentTa
         where = tuple(int(part) for part in np.argwhere(owners == worst)[0][1:])
         problem = f"{what} gives element {_shown(where)} to thread {worst}; the launch has {threads}"
         bad_argument(problem, f"use threads 0 to {threads - 1}")
-    held = _flat(registers, variables, shape, buffer)[1] if registers else None
-    if held is not None:
-        _check_registers(owners, held, buffer)
-    return FragmentTable(shape, copies, owners.tobytes(), None if held is None else held.tobytes())
+    return owners, registers, list(variables)
 
 
 def _flat(
-    results: Sequence[Any], variables: Sequence[Any], shape: tuple[int, ...], buffer: Buffer
+    results: Sequence[Any], variables: Sequence[Any], shape: tuple[int, ...], buffer: Named
 ) -> tuple[Any, np.ndarray, int]:
     """Indices into a box just large enough for them, as one index in row-major order: expression, table, elements."""
     place: Any = tir.const(0, "int32")
@@ -134,21 +174,21 @@ def _flat(
     return place, places, size
 
 
-def _table(expr: Any, variables: Sequence[Any], shape: Sequence[int], buffer: Buffer) -> np.ndarray:
+def _table(expr: Any, variables: Sequence[Any], shape: Sequence[int], buffer: Named) -> np.ndarray:
     try:
         return table(expr, variables, shape)
     except ValueError as part:
         bad_argument(f"the layout of `{buffer.name}` depends on {part}", "use the indices and constants alone")
 
 
-def _check_apart(places: np.ndarray, buffer: Buffer) -> None:
+def _check_apart(places: np.ndarray, buffer: Named) -> None:
     order = np.argsort(places, axis=None, kind="stable")
     same = np.flatnonzero(np.diff(places.reshape(-1)[order]) == 0)
     if len(same):
         _collision(order[same[0]], order[same[0] + 1], places.shape, "place", buffer)
 
 
-def _check_registers(owners: np.ndarray, registers: np.ndarray, buffer: Buffer) -> None:
+def _check_registers(owners: np.ndarray, registers: np.ndarray, buffer: Named) -> None:
     """Does every register of a thread hold one element?"""
     slots = owners[0] * (int(registers.max()) + 1) + registers
     order = np.argsort(slots, axis=None, kind="stable")
@@ -157,7 +197,7 @@ def _check_registers(owners: np.ndarray, registers: np.ndarray, buffer: Buffer) 
         _collision(order[same[0]], order[same[0] + 1], registers.shape, "register", buffer)
 
 
-def _collision(one: int, other: int, shape: tuple[int, ...], what: str, buffer: Buffer) -> NoReturn:
+def _collision(one: int, other: int, shape: tuple[int, ...], what: str, buffer: Named) -> NoReturn:
     pair = sorted((one, other))
     first, second = (_shown(tuple(int(part) for part in np.unravel_index(at, shape))) for at in pair)
     bad_argument(

@@ -21,6 +21,7 @@ from .promotion import is_integer
 from .protocols import text_refused
 from .values import Buffer, Region, Value, is_building, number
 
+LOOP_LAYOUT = "loop_layout"  # the option of `T.Parallel`
 THREAD_TAGS = ("threadIdx.x", "threadIdx.y", "threadIdx.z", "blockIdx.x", "blockIdx.y", "blockIdx.z")
 
 
@@ -199,16 +200,19 @@ def Parallel(
 
     extents: one per loop variable; integers or device values.
     coalesced_width: the vector width to aim for, in elements.
-    loop_layout: a `T.Fragment` that says which thread runs which iteration (a hint).  prefer_async: a hint.
+    loop_layout: a `T.Fragment` of their shape that says which threads run which iteration; several that run one leave
+    memory to the first of them.  Results do not depend on it.  Where the fragments of the loop do not allow it, it is
+    not taken, and the report says why.  prefer_async: a hint.
     `continue` skips an iteration; `break` is refused (TL119).
     Carrying a scalar from one iteration to another is TL134.
-    Errors: TL004 (extents, options), TL111 (a buffer).  Source: upstream `tilelang/language/loop.py`.
+    Errors: TL004 (extents, options, a thread that there is not), TL111 (a buffer), TL204 (shape of `loop_layout`).
+    Source: upstream `tilelang/language/loop.py`.
     """
     if coalesced_width is not None:
         coalesced_width = integer(coalesced_width, "T.Parallel", "coalesced_width", 1)
     if loop_layout is not None and not isinstance(loop_layout, Fragment):
         bad_argument(f"`loop_layout` of `T.Parallel` is {described(loop_layout)}", "give a `T.Fragment`")
-    options = {"coalesced_width": coalesced_width, "prefer_async": prefer_async}
+    options = {"coalesced_width": coalesced_width, "prefer_async": prefer_async, LOOP_LAYOUT: loop_layout}
     return _parallel("T.Parallel", extents, _options(annotations, "T.Parallel", **options))
 
 

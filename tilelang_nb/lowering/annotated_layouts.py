@@ -5,7 +5,10 @@ order by hand is like any other one.  Of a shared tile, an order that is a swizz
 any other one is carried out by `ordered_tiles`, which addresses the tile by one index before its place is planned.
 Of a fragment, infer-layouts starts from it.
 
-An order that cannot be had is not taken: results do not depend on it.  `launch.facts["layouts"]` says why not.
+Of a T.Parallel loop (`loop_layout`), infer-layouts takes it where the fragments of the loop allow it.
+
+An order that cannot be had is not taken: results do not depend on it.  `launch.facts["layouts"]` and, for loops,
+`launch.facts["loop layouts"]` say why not.
 """
 
 from __future__ import annotations
@@ -29,6 +32,7 @@ from .rewrite import Load, dtype_of, map_children, nothing, scope, substitute, v
 from .views import views
 
 FACTS = "layouts"  # of a launch: what became of the annotated layouts, by buffer
+LOOPS = "loop layouts"  # the same for T.Parallel loops, by the variables of the loop
 VIEWED = "it is also seen through a view"
 NO_DIGITS = "thread and register are no sums of digits of the indices"
 
@@ -91,6 +95,17 @@ def wanted_fragment(buffer: Any, threads: int, launch: LaunchContext) -> Fragmen
     if layout is None:
         give_up(buffer, NO_DIGITS, launch)
     return layout
+
+
+def wanted_loop(key: str, threads: int, launch: LaunchContext) -> Fragment | str | None:
+    """The layout that the text gives to a loop of a set of threads; why it is not to be had; None for none."""
+    table = launch.annotated.get(key)
+    if not isinstance(table, FragmentTable):
+        return None
+    if table.thread_table.max() >= threads:
+        return f"it names threads that are not among the {threads} that run the loop"
+    layout = fragment_of(table.thread_table, None, threads)
+    return NO_DIGITS if layout is None else layout
 
 
 def give_up(buffer: Any, reason: str, launch: LaunchContext) -> None:

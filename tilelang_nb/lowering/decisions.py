@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .annotated_layouts import FACTS as LAYOUTS
+from .annotated_layouts import LOOPS
 from .hopper.plan import multiplies
 from .plan_pipelines import IN_TURN
 from .spans import source_span
@@ -59,6 +60,10 @@ def _decisions(facts: dict[str, Any], is_own: Callable[[str], bool]) -> Iterator
     for buffer, annotation in facts.get(LAYOUTS, {}).items():
         taken = "as annotated" if not annotation.refused else "not as annotated"
         yield Decision("layout", f"{buffer.name} {taken}", annotation.refused, _line(annotation.span))
+    for loops, annotation in facts.get(LOOPS, {}).items():
+        names = ", ".join(f"`{var.name}`" for var in loops)
+        taken = "as its `loop_layout` says" if not annotation.refused else "not as its `loop_layout` says"
+        yield Decision("layout", f"the loop over {names} is {taken}", annotation.refused, _line(annotation.span))
     for buffer, swizzle in facts.get("swizzles", {}).items():
         row = f"r / {swizzle.every}" if swizzle.every > 1 else "r"
         if not is_own(buffer.name):

@@ -4,9 +4,10 @@ Before: a legal launch.  After: `launch.layouts` has the layout of every fragmen
 layout of every T.Parallel loop, by the variable of its outermost dimension; in each loop the executing threads hold
 all fragment elements they touch.
 
-Layouts that the text gives come first, and are given up where the uses of their fragment need another one.  Then the
-strictest users speak: matrix products, then reductions (the result lies where the rows of the source lie), then loops,
-the largest first; whatever they settle is carried on until nothing changes.  A loop that touches no settled fragment
+Layouts that the text gives come first, and are given up where the uses of their fragment need another one; those of
+loops come after the products, which have no choice.  Then the strictest users speak: matrix products, then reductions
+(the result lies where the rows of the source lie), then loops, the largest first; whatever they settle is carried on
+until nothing changes.  A loop that touches no settled fragment
 gets neighbouring threads for neighbouring elements.
 
 A fragment whose uses cannot be reconciled is *demoted*: it becomes a shared tile and the launch is legalised again.
@@ -23,7 +24,7 @@ from tilelang_nb.language.tile_program import written
 from tilelang_nb.layout.fragment import Fragment, blocked, uniform
 from tilelang_nb.source import catalogue as say
 
-from .annotated_layouts import give_up, wanted_fragment
+from .annotated_layouts import LOOPS, Annotation, give_up, wanted_fragment, wanted_loop
 from .context import LaunchContext, ThreadSet
 from .legalise import legalised
 from .loop_layouts import Contradiction, LoopLayouts, linear
@@ -49,6 +50,7 @@ def infer_layouts(function: Any, launch: LaunchContext) -> Any:
             launch.layouts = inference.layouts
             launch.facts["loops"] = inference.loops
             launch.facts["whole-body"] = inference.first_replica_only
+            launch.facts[LOOPS] = inference.by_text
             return function
         by_hand = {buffer for buffer in conflicts if buffer in launch.wanted}
         if by_hand:
@@ -85,6 +87,12 @@ class LayoutInference:
         self.refused = False
         self.solver = LoopLayouts(launch)
         self.reducers: set[Any] = launch.facts.get("reducers", set())
+        self.wanted = {  # layouts of loops by the text, or why they are not to be had
+            nest.key: found
+            for nest in sites.nests
+            if nest.wanted is not None and (found := wanted_loop(nest.wanted, nest.threads.count, launch)) is not None
+        }
+        self.by_text: dict[Any, Annotation] = {}
 
     def run(self) -> set[Any]:
         self._refuse_what_no_layout_serves()
@@ -100,6 +108,10 @@ class LayoutInference:
                     self._set(buffer, wanted)
         nests = sorted((nest for nest in self.sites.nests if nest.loops), key=self._order)
         self._constrain(strict=True)
+        for nest in nests:
+            wanted = self._by_text(nest)
+            if wanted is not None:
+                self._carry(nest, wanted)
         self._propagate(nests)
         while not self.conflicts and self._seed(nests):
             self._propagate(nests)
@@ -168,6 +180,9 @@ class LayoutInference:
 
     def _loop_layout(self, nest: Nest) -> Fragment:
         """The layout of a nest from its settled fragments, the one that contradicts the fewest elements."""
+        wanted = self._by_text(nest)
+        if wanted is not None:
+            return wanted
         best: tuple[int, int, Fragment] | None = None
         private = nest.outer_arrays
         settled = [b for b in nest.fragments if b in self.layouts and b not in self.reducers]
@@ -181,6 +196,25 @@ class LayoutInference:
                 best = (cost, loop.replicas, loop)
         assert best is not None
         return best[2]
+
+    def _by_text(self, nest: Nest) -> Fragment | None:
+        """The layout that the text gives to a loop, where the fragments that are settled allow it."""
+        wanted = self.wanted.get(nest.key)
+        if not isinstance(wanted, Fragment) or nest.outer_arrays or self._contradictions(nest, wanted):
+            return None
+        return wanted
+
+    def _note(self, nest: Nest, loop: Fragment) -> None:
+        """What became of the layout that the text gives to a loop."""
+        wanted = self.wanted.get(nest.key)
+        if wanted is None:
+            return
+        reason = wanted if isinstance(wanted, str) else ""
+        if not reason and loop != wanted:
+            reason = "a fragment in it needs another one"
+            if nest.outer_arrays:
+                reason = "all threads run all of it, for an array that each of them has"
+        self.by_text[nest.variables] = Annotation(nest.span, reason)
 
     def _default(self, nest: Nest) -> Fragment:
         count = nest.threads.count
@@ -230,6 +264,7 @@ class LayoutInference:
         else:
             loop = self._loop_layout(nest)
             self.loops[nest.key] = loop
+            self._note(nest, loop)
         self.conflicts |= self._contradictions(nest, loop)
         written = {access.buffer for access in nest.accesses if access.write} - self.reducers
         if not nest.loops or not loop.is_replicated:

@@ -26,6 +26,7 @@ from .rewrite import Load, constant, has, scope, variables, walk
 from .uniformity import Uniformity
 from .vectors import lane_by_lane
 
+LOOP_LAYOUT = "tl.loop_layout"
 WARP_GROUPS = "tl.warp_groups"
 WARP_GROUP = 128  # threads
 
@@ -75,6 +76,12 @@ class Nest:
     @property
     def key(self) -> Any:
         return self.loops[0].loop_var if self.loops else None
+
+    @property
+    def wanted(self) -> Any:
+        """The key of the layout that the text gives to the loop; None for none."""
+        key = self.loops[0].annotations.get(LOOP_LAYOUT) if self.loops and self.loops[0].annotations else None
+        return None if key is None else str(key)
 
     @property
     def variables(self) -> tuple[Any, ...]:
