@@ -21,6 +21,7 @@ from tilelang_nb.lowering.spans import source_span
 from tilelang_nb.source import catalogue as say
 from tilelang_nb.source.diagnostic import Refusal
 
+from .predicated_copies import predicated_copies
 from .reports import ReportWriter
 from .resources import number
 
@@ -80,7 +81,7 @@ def spell_out(function: Any, report: ReportWriter, arch: str) -> Any:
     if number(arch) < max(BARRIERS.values()):
         function = function.with_body(_older_barriers(function.body, arch))
     body = report.rewrite(function.body) if has(function.body, tir.Evaluate) else function.body
-    body = _shared_divisors(body, frozenset())
+    body = _shared_divisors(predicated_copies(body), frozenset())
     body = tvm_ffi.structural_map(
         body,
         [

@@ -129,6 +129,8 @@ class Prover(IndexReader):
 
         True when it has no solution; the thread digits that must be equal in every solution are added to `found`.
         """
+        if self._different_turns(a, b, form_a, form_b, offset):
+            return True
         constant = offset.low
         step = 0  # gcd of all coefficients
         # |coefficient|, range of the product, thread digit, and whether the factor is known not to be zero
@@ -190,6 +192,19 @@ class Prover(IndexReader):
             if digit is not None:
                 found.add(digit)
         return constant != 0
+
+    def _different_turns(
+        self, a: dict[Term, int], b: dict[Term, int], form_a: Form, form_b: Form, offset: Window
+    ) -> bool:
+        """`k % 2` and `(k + 1) % 2`, of one turn: versions of a tile."""
+        if len(a) != 1 or len(b) != 1 or offset.low or offset.high:
+            return False
+        ((term_a, factor_a),), ((term_b, factor_b),) = a.items(), b.items()
+        one, other = self.remainder(term_a), self.remainder(term_b)
+        if factor_a != factor_b or not factor_a or one is None or other is None:
+            return False
+        still = not any(self._stale(term[0], form) for term in (term_a, term_b) for form in (form_a, form_b))
+        return still and one[0] == other[0] and one[2] == other[2] and one[1] != other[1]
 
     def _determined(self, digits: set[Term], mask_a: int, mask_b: int) -> bool:
         """Whether a thread of mask a and one of mask b that agree in the digits are one thread."""

@@ -22,6 +22,7 @@ from tvm import tirx as tir
 from tvm_ffi import VisitInterrupt
 
 Term = tuple[int, int, Any]  # (variable, divisor, modulus or None)
+Remainder = tuple[frozenset[tuple[Term, int]], int, int]  # (terms, constant, modulus) of `(terms + constant) % modulus`
 
 
 def identity(variable: Any) -> int:
@@ -66,6 +67,7 @@ class IndexReader:
         self._bindings: dict[int, Any] = {}
         self._values: dict[int, np.ndarray] = {}  # per thread, of everything that is a function of the thread index
         self._opaque: dict[int, frozenset[int]] = {}  # the variables of an expression known by its text
+        self._turned: dict[int, Remainder] = {}  # such expressions that are remainders
         self._numbers: dict[Any, int] = {}
         self._parsed: dict[int, Sum | None] = {}
         below = 1
@@ -109,10 +111,32 @@ class IndexReader:
                 result = split(left, right.constant)
                 if result is not None:
                     return result
+                if kind is tir.FloorMod:
+                    return self._remainder_of(expr, left, right.constant)
         elif kind is tir.Cast:
             return self.parse(expr.value)
         values = self._evaluate(expr)
         return self._expression(expr) if values is None else self._thread_map(values)
+
+    def _remainder_of(self, expr: Any, value: Sum, modulus: int) -> Sum | None:
+        """A remainder that is no sum of digits: known by its text, and by what it is the remainder of."""
+        values = self._evaluate(expr)
+        if values is not None:
+            return self._thread_map(values)
+        result = self._expression(expr)
+        if result is not None:
+            ((number, _, _),) = result.terms
+            self._turned[number] = (frozenset(value.terms.items()), value.constant % modulus, modulus)
+        return result
+
+    def remainder(self, term: Term) -> Remainder | None:
+        """What a term is the remainder of; None where it is none, or is not known to be one."""
+        variable, divisor, modulus = term
+        if variable in self._turned:
+            return self._turned[variable]
+        if divisor != 1 or modulus is None or variable in self._values:
+            return None
+        return frozenset({((variable, 1, None), 1)}), 0, modulus
 
     def _variable(self, variable: Any) -> Sum | None:
         number = identity(variable)

@@ -152,7 +152,7 @@ def _turn(node: Any, launch: LaunchContext) -> _Turn | None:
     if waits != [1] or len(products) != 1 or not isinstance(parts[0], tir.Bind):
         return None
     steps = parts[products[0]]
-    committed = [at for at, one in enumerate(parts) if isinstance(one, tir.Evaluate) and _commits(one.value)]
+    committed = [at for at, one in enumerate(parts) if isinstance(one, tir.Evaluate) and commits(one.value)]
     if len(committed) != 1 or committed[0] > products[0]:
         return None
     before, after = parts[committed[0] + 1 : products[0]], parts[products[0] + 1 :]
@@ -195,7 +195,8 @@ def words(buffer: Any) -> int:
     return size(buffer.shape[0]) * max(tvm.DataType(dtype_of(buffer)).bits, 32) // 32
 
 
-def _commits(call: Any) -> bool:
+def commits(call: Any) -> bool:
+    """cp.async.commit_group."""
     return isinstance(call, tvm.ir.Call) and call.op.name == "tirx.ptx.cp_async_commit_group"
 
 

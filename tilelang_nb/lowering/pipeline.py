@@ -26,6 +26,7 @@ from .hopper.plan import has_roles, plan_copies, without_roles
 from .hopper.tensor_maps import pass_tensor_maps
 from .index_width import widen_indices
 from .infer_layouts import infer_layouts
+from .late_masks import add_masks_later
 from .late_sums import sum_lanes_later
 from .launches import split_launches
 from .legalise import legalise
@@ -33,6 +34,7 @@ from .lower_tile_operations import lower_tile_operations
 from .operands_ahead import load_operands_ahead
 from .operands_kept import keep_operands
 from .pipeline_steps import pipeline_steps
+from .place_copies import place_copies
 from .plan_pipelines import MOST_STAGES, deepest_pipeline
 from .shared_memory import EXCEEDED, plan_shared_memory
 from .simplify import simplify
@@ -54,6 +56,8 @@ STAGES = (
     Stage("guard-accesses", guard_accesses, why="only now every index is an expression over thread and block"),
     Stage("start-copies", start_copies, why="guards have said which bytes of a vector are read"),
     Stage("keep-operands", keep_operands, why="loads of operands are statements of their own"),
+    Stage("add-masks-later", add_masks_later, why="operands that are kept take registers"),
+    Stage("place-copies", place_copies, why="the products of a turn, and the registers that they take, are known"),
     Stage(
         "load-operands-ahead", load_operands_ahead, why="the copies, which stay in their order, are instructions now"
     ),

@@ -1,0 +1,142 @@
+"""place-copies: the copies for a later turn start between the products of a turn, not all at its beginning.
+
+Before: a turn of a pipelined loop waits for its tiles, starts all copies for a later turn, and then computes.  All
+warps start them at one time, and the operands of the first product wait behind them.  After: where the registers of a
+thread are enough, every step of the first product starts a part of them.  Where they are not, the copies of tiles that
+only later products read start in front of the second product: a branch that statements do not move over, so that what
+stands before it and after it need not be in registers together.
+
+It is done for turns of several products, as those of an attention; a turn of one product has its operands a step ahead.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tvm
+from tvm import tirx as tir
+
+from .accesses import waits_for_copies
+from .context import LaunchContext
+from .gemm.mma import STEPS
+from .index_arithmetic import fold_indices
+from .operands_ahead import MOST_REGISTERS, OTHERS, REGISTER_FILE, commits, stored_arrays, words
+from .rewrite import (
+    branch,
+    constant,
+    dtype_of,
+    loop,
+    map_children,
+    scope,
+    sequence,
+    size,
+    statements,
+    substitute,
+    variables,
+)
+
+COPIES = ("tirx.ptx.cp_async_cg", "tirx.ptx.cp_async_ca")
+
+
+def place_copies(function: Any, launch: LaunchContext) -> Any:
+    """The stage."""
+    loops = {plan.loop.loop_var for plan in launch.facts.get("pipelines", ()) if plan.stages > 1}
+
+    def visit(node: Any) -> Any:
+        if isinstance(node, tir.For) and node.loop_var in loops:
+            return _placed(node, launch)
+        return map_children(node, visit)
+
+    body = visit(function.body) if loops else function.body
+    return function if body.same_as(function.body) else function.with_body(body)
+
+
+def products_of(parts: list[Any]) -> list[int]:
+    """The positions of the products of a turn."""
+    return [at for at, one in enumerate(parts) if isinstance(one, tir.For) and STEPS in one.annotations]
+
+
+def is_short_of_registers(parts: list[Any], launch: LaunchContext) -> bool:
+    """Do the accumulators and operands of a turn's products, and what else a thread holds, need more than there are?"""
+    products = [statements(parts[at].body) for at in products_of(parts)]
+    loaded = [{array for one in product[:-1] for array in stored_arrays(one)} for product in products]
+    held = {var for product in products for var in _arrays(product[-1])}.difference(*loaded)
+    needed = sum(map(words, held)) + max(sum(map(words, arrays)) for arrays in loaded) + OTHERS
+    return needed > min(MOST_REGISTERS, REGISTER_FILE // launch.threads)
+
+
+def _placed(node: Any, launch: LaunchContext) -> Any:
+    parts = statements(node.body)
+    products = products_of(parts)
+    waits = [at for at, one in enumerate(parts) if isinstance(one, tir.Evaluate) and waits_for_copies(one.value)]
+    ends = [at for at, one in enumerate(parts) if isinstance(one, tir.Evaluate) and commits(one.value)]
+    if len(products) < 2 or len(waits) != 1 or len(ends) != 1 or not waits[0] < ends[0] < products[0]:
+        return node
+    started = parts[waits[0] + 1 : ends[0]]
+    condition = None
+    if len(started) == 1 and isinstance(started[0], tir.IfThenElse) and started[0].else_case is None:
+        condition, started = started[0].condition, statements(started[0].then_case)
+    if not started or not all(map(_copies_alone, started)):
+        return node
+    before, commit, after = parts[: waits[0] + 1], parts[ends[0]], parts[ends[0] + 1 :]
+    first, second = products[0] - ends[0] - 1, products[1] - ends[0] - 1
+    if is_short_of_registers(parts, launch):
+        used = {var for at, one in enumerate(after) if at < second for var in variables(one)}
+        early = [one for one in started if not used.isdisjoint(_tiles(one))]
+        late = [one for one in started if used.isdisjoint(_tiles(one))]
+        if not late:
+            return node
+        while isinstance(after[second - 1], tir.AllocBuffer):
+            second -= 1
+        placed = [
+            *_under(condition, early, node),
+            *after[:second],
+            *_under(condition, late, node),
+            commit,
+            *after[second:],
+        ]
+    else:
+        steps = _with_copies(after[first], started, condition, launch)
+        placed = [*after[:first], steps, commit, *after[first + 1 :]]
+    return loop(node, body=sequence([*before, *placed], node.body.span))
+
+
+def _with_copies(steps: Any, copies: list[Any], condition: Any, launch: LaunchContext) -> Any:
+    """A product each of whose steps starts a part of the copies, behind its loads."""
+    *loads, product = statements(steps.body)
+    parts = [_part(one, steps, launch) for one in copies]
+    return loop(steps, body=sequence([*loads, *_under(condition, parts, steps), product], steps.body.span))
+
+
+def _part(copy: Any, steps: Any, launch: LaunchContext) -> Any:
+    """The turns of a loop of copies that belong to a step: as many in each, and none when all are started."""
+    count, turns = size(steps.extent), size(copy.extent)
+    each = -(-turns // count)
+    inner = tir.Var(copy.loop_var.name, dtype_of(copy.loop_var))
+    at = copy.min + steps.loop_var * each + inner if each > 1 else copy.min + steps.loop_var
+    body = fold_indices(substitute(copy.body, {copy.loop_var: at}), launch.analyzer)
+    if each * count > turns:
+        body = branch(at - copy.min < turns, body, None, copy.span)
+    return loop(copy, loop_var=inner, min=0, extent=each, kind=tir.ForKind.UNROLLED, body=body) if each > 1 else body
+
+
+def _under(condition: Any, parts: list[Any], node: Any) -> list[Any]:
+    return parts if condition is None or not parts else [branch(condition, sequence(parts), None, parts[0].span)]
+
+
+def _copies_alone(node: Any) -> bool:
+    """Is a statement a loop, with a known number of turns, of asynchronous copies and nothing else?"""
+    inner = node
+    while isinstance(inner, tir.For) and constant(inner.extent) is not None:
+        inner = inner.body
+    if not isinstance(node, tir.For) or constant(node.min) != 0 or not isinstance(inner, tir.Evaluate):
+        return False
+    return isinstance(inner.value, tvm.ir.Call) and getattr(inner.value.op, "name", "").startswith(COPIES)
+
+
+def _tiles(node: Any) -> set[Any]:
+    return {var for var in variables(node) if isinstance(var.ty, tir.BufferType) and scope(var).startswith("shared")}
+
+
+def _arrays(node: Any) -> set[Any]:
+    return {var for var in variables(node) if isinstance(var.ty, tir.BufferType)}
