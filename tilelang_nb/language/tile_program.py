@@ -94,7 +94,6 @@ SIGNATURES: dict[str, tuple[str, ...]] = {
     "wait_wgmma": ("pending", "accumulator?"),  # accumulator: the one whose product is over then
     "commit_wgmma": (),  # ends a group of products, of none if none was started
     "pack_operand": ("source", "packed"),  # a fragment into registers of two elements, as products take them
-    "warp_group_turn": ("action", "groups"),  # action: open take give close; see ops/turns.py
     "fence_proxy_async": (),
     "commit_group": (),
     "wait_group": ("pending",),

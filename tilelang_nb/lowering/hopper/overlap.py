@@ -6,7 +6,10 @@ of the next turn is started before E, and that part of B is computed while E run
 
     start A(n), start E(n - 1) unless n is the first, wait for A, first part of B(n), wait for E, second part of B(n)
 
-and E of the last turn at the end.  B stands there once, as code that runs once in a block is slow to fetch.
+and E of the last turn at the end.  B stands there once, as code that runs once in a block is slow to fetch.  Its first
+part ends where it overwrites what A computed: the rest shares its time with what has to wait for E, which was faster
+than more work beside E and less behind it (attention on an H200: 3 to 7 %; warp groups that start their products in
+turns gained nothing).
 """
 
 from __future__ import annotations
@@ -64,7 +67,8 @@ def find_overlap(plan: Pipeline, sources: dict[Any, Any]) -> Overlap | None:
     after: list[Any] = []
     late = [last]
     for position in range(products[0] + 1, products[1]):
-        if any(_conflict(effects[position], other) for other in late):
+        overwrites = first["c"].buffer in effects[position].writes
+        if overwrites or any(_conflict(effects[position], other) for other in late):
             after.append(body[position])
             late.append(effects[position])
         else:

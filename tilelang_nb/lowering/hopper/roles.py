@@ -320,11 +320,6 @@ class _Roles:
         def over(pending: int, call: TileCall) -> Any:
             return _evaluate("wait_wgmma", call.span, pending, _whole(call["c"].buffer))
 
-        groups = self.found.consumers // GROUP
-
-        def turns(action: str, call: TileCall) -> list[Any]:
-            return [_evaluate("warp_group_turn", call.span, action, groups)] if groups > 1 else []
-
         first, second = overlap.first, overlap.second
         turn, one = node.loop_var, tir.const(1, dtype_of(node.loop_var))
         before = turn - one
@@ -336,7 +331,6 @@ class _Roles:
             *old_begin,
             wait(keys, slot, lap, first),
             *at(turn, overlap.prepare, slot),
-            *turns("take", first),
             multiply(first, turn, slot, True),
             tir.IfThenElse(
                 is_first,
@@ -344,7 +338,6 @@ class _Roles:
                 sequence([wait(values, old_slot, old_lap, second), multiply(second, before, old_slot, True)], span),
                 span,
             ),
-            *turns("give", second),
             over(1, first),
             self._release(keys, slot, first.span),
             *between(turn, slot, overlap.beside, False),
@@ -359,9 +352,8 @@ class _Roles:
             wait(values, slot, lap, second),
             multiply(second, last, slot, False),
             self._release(values, slot, second.span),
-            *turns("close", second),
         ]
-        whole = sequence([*turns("open", first), loop(node, body=sequence(steady, span), annotations={}), *after], span)
+        whole = sequence([loop(node, body=sequence(steady, span), annotations={}), *after], span)
         if not self.launch.analyzer.can_prove(node.extent >= 1):
             whole = branch(node.extent >= 1, whole, None, span)
         return sequence([tir.AllocBuffer(words, None, span), whole], span)
@@ -393,7 +385,11 @@ class _Roles:
             if not pipelined and not has(body, tir.For):
                 return nothing(node.span)
             low, extent = self._mine(node.min), self._mine(node.extent)
-            return tir.For(var, low, extent, tir.ForKind(node.kind), body, annotations={}, span=node.span)
+            copies = tir.For(var, low, extent, tir.ForKind(node.kind), body, annotations={}, span=node.span)
+            if node.loop_var in self.found.overlaps:
+                rest = self._copies(self.plans[node.loop_var], 1, node.min + node.extent - 1)
+                return sequence([copies, branch(extent >= 1, self._mine(sequence(rest)), None, node.span)], node.span)
+            return copies
         if isinstance(node, tir.SeqStmt):
             return sequence([self._copying(one) for one in node.seq], node.span)
         if isinstance(node, tir.IfThenElse):
@@ -428,17 +424,27 @@ class _Roles:
         return substitute(node, self.renamed)
 
     def _turn_of_copies(self, plan: Pipeline) -> Any:
-        node, rings = plan.loop, self.rings[plan.loop.loop_var]
-        slot, lap, body = self._turn(plan)
-        for ring in rings:
-            span = ring.producers[0].call.span
-            size = sum(self.found.tiles[producer.target].bytes for producer in ring.producers)
-            full = _element(ring.full, slot)
-            body.append(_evaluate("barrier_wait", span, _element(ring.empty, slot), tir.bitwise_xor(lap, 1)))
-            body += [_evaluate("barrier_expect_tx", span, full, size), _evaluate("barrier_arrive", span, full)]
-            for producer in ring.producers:
-                body.append(self._load(producer, slot, full))
-        return self._mine(sequence(body, node.span))
+        node = plan.loop
+        if node.loop_var not in self.found.overlaps:
+            every = [one for ring in range(len(plan.groups)) for one in self._copies(plan, ring, node.loop_var)]
+            return self._mine(sequence(every, node.span))
+        # The tile of a second product is wanted a turn later, and its place is free a turn later: the first product's
+        # tile of the turn after must not wait for that.
+        before = sequence(self._copies(plan, 1, node.loop_var - 1), node.span)
+        late = branch(node.loop_var > node.min, before, None, node.span)
+        return self._mine(sequence([*self._copies(plan, 0, node.loop_var), late], node.span))
+
+    def _copies(self, plan: Pipeline, which: int, turn: Any) -> list[Any]:
+        """One turn of a group of copies."""
+        ring = self.rings[plan.loop.loop_var][which]
+        slot, lap, body = self._turn(plan, turn)
+        span = ring.producers[0].call.span
+        size = sum(self.found.tiles[producer.target].bytes for producer in ring.producers)
+        full = _element(ring.full, slot)
+        body.append(_evaluate("barrier_wait", span, _element(ring.empty, slot), tir.bitwise_xor(lap, 1)))
+        body += [_evaluate("barrier_expect_tx", span, full, size), _evaluate("barrier_arrive", span, full)]
+        loads = [self._load(producer, slot, full) for producer in ring.producers]
+        return [*body, *(substitute(one, {plan.loop.loop_var: turn}) for one in loads)]
 
     def _load(self, producer: Producer, slot: Any, full: Any) -> Any:
         call = producer.call

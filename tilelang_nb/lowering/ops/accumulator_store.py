@@ -27,7 +27,6 @@ from .tensor_copies import store_box, tensor_map
 BOX = 64  # rows and columns
 TILE = TensorTile(BOX, BOX, 2, 128)
 FIRST_BARRIER = 8  # barriers with lower numbers are those of `T.ws`
-LAST_BARRIER = FIRST_BARRIER + 2  # of the third warp group
 PACKING = {"float16": "cvt.rn.f16x2.f32", "bfloat16": "cvt.rn.bf16x2.f32"}
 _MATRICES = "stmatrix.sync.aligned.m8n8.x4.shared.b16"
 

@@ -19,7 +19,6 @@ from . import (
     synchronisation,
     tensor_copies,
     thread_reduce,
-    turns,
     wgmma_wait,
 )
 
@@ -58,6 +57,5 @@ OPERATIONS: dict[str, OperationLowering] = {
     "wait_wgmma": wgmma_wait,
     "commit_wgmma": wgmma_wait,
     "pack_operand": wgmma_wait,
-    "warp_group_turn": turns,
     "fence_proxy_async": copy_groups,
 }
