@@ -1,9 +1,9 @@
 """Which copies of accumulators to global memory go through shared memory, and how much of that they get.
 
-Threads hold two neighbouring elements of a row: stored as they are, half of every 32-byte sector is used.  A copy of a
-whole accumulator of float32 into an array of 16-bit floats goes through boxes of 64 by 64 elements instead, where
-shared memory has room for at least one box of each warp group beside the tiles of the pipelines.  Where the text copies
-the accumulator into a shared tile, and nothing but that tile to global memory, the boxes take the place of the tile.
+Threads hold two neighbouring elements of a row: stored as they are, sectors of 32 bytes are used in parts.  A copy of a
+whole accumulator goes through boxes of 64 rows of 128 bytes instead, where shared memory has room for at least one box
+of each warp group beside the tiles of the pipelines.  Where the text copies the accumulator into a shared tile, and
+nothing but that tile to global memory, the boxes take the place of the tile.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tilelang_nb.layout.wgmma import ROWS
 from ..context import FRAGMENT, LaunchContext
 from ..gemm.wgmma import GroupEngine
 from ..legalise import whole
-from ..ops.accumulator_store import BOX, PACKING, TILE
+from ..ops.accumulator_store import STORED, box_of
 from ..rewrite import Load, constant, dtype_of, has, scope, statements, variables
 from .tensor_tiles import ALIGNMENT
 
@@ -68,15 +68,24 @@ def find_epilogue(
     engine = engines.get(source.buffer)
     if engine is None or scope(target.buffer) != "global" or target.buffer not in function.params:
         return None
-    if dtype_of(source.buffer) != "float32" or dtype_of(target.buffer) not in PACKING:
+    stored = dtype_of(target.buffer)
+    if stored not in STORED.get(dtype_of(source.buffer), ()):
         return None
+    box = box_of(stored)
     if tuple(target.buffer.ty.strides or ()):
         return None
     shape = [constant(extent) for extent in source.buffer.shape]
     extents = [constant(extent) for extent in target.extent]
     rows, columns = shape[-2:]
     width = constant(target.buffer.shape[-1])
-    if rows is None or columns is None or width is None or width * 2 % 16 or len(shape) != 2 or len(extents) > 5:
+    if (
+        rows is None
+        or columns is None
+        or width is None
+        or width * box.itemsize % 16
+        or len(shape) != 2
+        or len(extents) > 5
+    ):
         return None
     if [one for one in extents if one != 1] != shape or extents[-1] != columns:
         return None
@@ -89,10 +98,12 @@ def find_epilogue(
     if sum(target.buffer in _mentioned(part) for part in parts_of(body)) != 1:
         return None  # bulk copies are not in the order of other accesses to the array
     grid = engine.grid
-    if rows % (ROWS * grid.down) or columns % (BOX * grid.across):
+    if rows % (ROWS * grid.down) or columns % (box.columns * grid.across):
         return None
-    boxes = rows // grid.down // ROWS * (columns // grid.across // BOX)
-    slots = min(boxes, room // (TILE.bytes * grid.down * grid.across))
+    boxes = rows // grid.down // ROWS * (columns // grid.across // box.columns)
+    most = min(boxes, room // (box.bytes * grid.down * grid.across))
+    # A divisor: the boxes of the next work of a block go on in the same order, which waiting for them counts on.
+    slots = next((count for count in range(most, 0, -1) if boxes % count == 0), 0)
     return Epilogue(call, source, engine, boxes, slots, tile, None if tile is None else before) if slots else None
 
 

@@ -31,7 +31,7 @@ from ..gemm.wgmma import GROUPED, HALVES, PACKED, registers_of
 from ..launches import THREAD_EXTENT
 from ..loop_effects import Effects
 from ..memory_overlap import ORDERED
-from ..ops.accumulator_store import BOX, TILE
+from ..ops.accumulator_store import box_of
 from ..plan_pipelines import Pipeline, Producer, in_version
 from ..rewrite import (
     Load,
@@ -121,9 +121,10 @@ class _Roles:
     def _stage(self, epilogue: Epilogue) -> None:
         """Boxes of shared memory for the results."""
         dtype = dtype_of(epilogue.call["target"].buffer)
-        shape = (epilogue.slots * epilogue.groups, BOX, BOX)
+        box = box_of(dtype)
+        shape = (epilogue.slots * epilogue.groups, box.rows, box.columns)
         self.staging = tir.decl_buffer(shape, dtype, self.launch.fresh("staging"), scope=SHARED, layout=None)
-        self.launch.facts[TILES][self.staging] = TILE
+        self.launch.facts[TILES][self.staging] = box
         self.launch.facts[ORDERED] = {self.staging}
 
     def _ring(self, plan: Pipeline, group: tuple[Producer, ...], effects: list[Effects], suffix: str) -> _Ring:
