@@ -151,6 +151,15 @@ def test_what_wgmma_or_bulk_copies_do_not_take_is_told_and_computed_otherwise(na
     assert report.findings == ()
 
 
+def test_a_loop_without_turns_needs_no_roles() -> None:
+    result = lowered(ROWS.replace("Pipelined(3", "Pipelined(1, 1"))
+    assert [one.reason for one in result.decisions if one.subject == "roles"] == ["the loop makes no turn"]
+    c = np.full((200, 256), np.nan, np.float16)
+    arguments = {"A": np.ones((200, 192), np.float16), "B": np.ones((192, 256), np.float16), "C": c}
+    report = Program(result.launches[0]).run(arguments)
+    assert not c.any() and report.findings == ()
+
+
 def test_stages_that_do_not_fit_are_fewer() -> None:
     case = matmul(stages=8)
     result, report = run(case)

@@ -123,6 +123,8 @@ class _Decision:
         tiles: dict[Any, TensorTile] = {}
         operands = self._operands()
         for plan in self.plans:
+            if constant(plan.loop.extent) == 0:
+                raise Refused("the loop makes no turn")
             for producer in (one for group in plan.groups for one in group):
                 if producer.target in tiles:
                     raise Refused(f"several loops fill `{producer.target.name}`", producer.call.span)
