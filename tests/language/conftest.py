@@ -17,7 +17,8 @@ from tilelang_nb.source.diagnostic import Message, Refusal
 
 
 class Launch:
-    def __init__(self, threads: tuple[int, ...], blocks: tuple[Any, ...]):
+    def __init__(self, threads: tuple[int, ...], blocks: tuple[Any, ...], cluster: tuple[int, int, int] = (1, 1, 1)):
+        self.cluster = cluster
         self.threads = tuple((tir.Var(f"t{'xyz'[at]}", "int32"), n) for at, n in enumerate(threads))
         self.blocks = tuple((tir.Var(f"b{'xyz'[at]}", "int32"), n) for at, n in enumerate(blocks))
 

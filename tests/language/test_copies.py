@@ -176,8 +176,8 @@ def test_tma_copy_into_shared_memory_counts_at_a_barrier(kernel, refused):
         T.tma_copy(a[0:4, :], s[0, :, :], barrier=bars[0])
     with refused("TL302", "T.copy"):
         T.tma_copy(a[0:8, :], kernel.buffer("f", (8, 32), memory="local.fragment"), barrier=bars[0])
-    with refused("TL302", "leave it out"):
-        T.tma_copy(a[0, 0], s[0, :, :], barrier=bars, cluster_mask=3)
+    with refused("TL208", "T.ClusterKernel"):
+        T.tma_copy(a[0, 0], s[0, :, :], barrier=bars[0], cluster_mask=3)
 
 
 @pytest.mark.parametrize("memory", ["global", "shared.dyn", "local.fragment", "local"])

@@ -69,10 +69,21 @@ def test_grids(refused, device):
         T.Kernel(1, thread=32)
 
 
-def test_clusters_of_one_block_are_a_launch_and_larger_ones_are_not_lowered(refused):
+def test_clusters(refused, device):
     assert T.ClusterKernel(8, cluster_dims=(1, 1, 1), threads=64) == T.Kernel(8, threads=64)
-    with refused("TL302", "clusters"):
-        T.ClusterKernel(8, cluster_dims=2)
+    assert T.ClusterKernel(8, cluster_dims=2).cluster == (2, 1, 1)
+    assert T.Kernel(8, 6, cluster_dims=(4, 2)).cluster == (4, 2, 1)
+    assert T.Kernel(device("n", "int32"), cluster_dims=[8]).cluster == (8, 1, 1)
+    with refused("TL208", "16 blocks", "at most 8"):
+        T.ClusterKernel(16, cluster_dims=(4, 4))
+    with refused("TL208", "9 blocks along x", "multiple of 2"):
+        T.ClusterKernel(9, cluster_dims=2)
+    with refused("TL208", "1 blocks along y"):
+        T.ClusterKernel(8, cluster_dims=(1, 2))
+    with refused("TL208", "4 dimensions"):
+        T.ClusterKernel(8, cluster_dims=(1, 1, 1, 1))
+    with refused("TL004", "cluster_dims"):
+        T.ClusterKernel(8, cluster_dims=0)
     with refused("TL302", "prelude"):
         T.Kernel(1, prelude="__device__ int f();")
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tilelang_nb.runtime.driver import DriverError, LaunchConfig
+from tilelang_nb.runtime.driver import CLUSTER_DIMENSION, DriverError, LaunchAttribute, LaunchConfig
 from tilelang_nb.runtime.numba_device import DeviceFacts
 
 FACTS = DeviceFacts(
@@ -46,6 +46,7 @@ class Launch:
     shared: int
     stream: int
     slots: tuple[bytes, ...]
+    cluster: tuple[int, ...] = (1, 1, 1)
 
 
 class Memory:
@@ -122,7 +123,12 @@ class StandInDriver:
         count = self.parameters[function]
         addresses = (ctypes.c_void_p * count).from_address(parameters.value) if count else ()
         slots = tuple(ctypes.string_at(place, 8) for place in addresses)
-        made = Launch(function, grid, block, given.shared, given.stream or 0, slots)
+        cluster: tuple[int, ...] = (1, 1, 1)
+        if given.attribute_count:
+            attribute = LaunchAttribute.from_address(given.attributes)
+            assert (given.attribute_count, attribute.number) == (1, CLUSTER_DIMENSION)
+            cluster = tuple(attribute.value[:3])
+        made = Launch(function, grid, block, given.shared, given.stream or 0, slots, cluster)
         self.launches.append(made)
         self.log.append(("launch", function, made.stream))
         if self.work is not None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,8 +57,10 @@ class CudaText:
     first: int
 
 
-def print_cuda(device: Any, target: Any, arch: str) -> CudaText:
-    """The text of all kernels of a module."""
+def print_cuda(
+    device: Any, target: Any, arch: str, clusters: Mapping[str, tuple[int, int, int]] | None = None
+) -> CudaText:
+    """The text of all kernels of a module.  clusters: blocks of a cluster by the names of kernels that have them."""
     spans: list[Any] = []
     functions = {
         name: function.with_body(_marked(_with_exact_doubles(function.body), spans))
@@ -69,9 +72,20 @@ def print_cuda(device: Any, target: Any, arch: str) -> CudaText:
     lines, places = _without_marks(
         text, spans, {str(f.attrs["global_symbol"]): _launch_span(f) for f in device.functions.values()}
     )
+    lines = [_in_clusters(line, clusters) for line in lines] if clusters else lines
     prelude = prelude_for("\n".join(lines), only_moved(device.functions.values(), arch)).splitlines()
     head = [*prelude, ""] if prelude else []
     return CudaText("\n".join([*head, *lines]) + "\n", (None,) * len(head) + tuple(places), len(head))
+
+
+def _in_clusters(line: str, clusters: Mapping[str, tuple[int, int, int]]) -> str:
+    """The first line of a kernel with the extents of its clusters."""
+    kernel = _KERNEL.match(line)
+    extents = clusters.get(kernel[1]) if kernel else None
+    if extents is None:
+        return line
+    words = f"__cluster_dims__({', '.join(map(str, extents))}) "
+    return line.replace("__global__ void ", f"__global__ void {words}", 1)
 
 
 def _launch_span(function: Any) -> Any:

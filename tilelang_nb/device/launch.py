@@ -40,8 +40,8 @@ class DeviceLaunch:
     name: the symbol in the cubin.  parameters: in the order of the CUDA kernel, which is not that of the source.
     grid, block: x, y, z; a number, or an expression over the kernel's scalars and shape variables.
     shared_bytes: dynamic shared memory.  report: name of the parameter for `reports.Report`, "" for none.
-    tensor_maps: what the host encodes for the parameters of that kind.  multiprocessors: name of the parameter that
-    takes their number, "" for none.
+    tensor_maps: what the host encodes for the parameters of that kind.  cluster: blocks of a cluster along x, y and z,
+    which divide the grid.  multiprocessors: name of the parameter that takes their number, "" for none.
     """
 
     name: str
@@ -51,6 +51,7 @@ class DeviceLaunch:
     shared_bytes: Extent
     report: str = ""
     tensor_maps: tuple[TensorMap, ...] = field(default=(), compare=False, repr=False)
+    cluster: tuple[int, int, int] = (1, 1, 1)
     multiprocessors: str = ""
     _compiled: list[Any] = field(default_factory=list, compare=False, repr=False)
 
@@ -178,8 +179,9 @@ def _number_type(expr: Any) -> str:
 
 
 def launch_of(
-    host: Any, report: str = "", tensor_maps: tuple[TensorMap, ...] = (), multiprocessors: str = ""
-) -> DeviceLaunch:
+    host: Any, report: str = "", tensor_maps: tuple[TensorMap, ...] = (), cluster: tuple[int, int, int] = (1, 1, 1),
+    multiprocessors: str = "",
+) -> DeviceLaunch:  # fmt: skip
     """Read the call that SplitHostDevice left in the host function of one launch."""
     calls: list[Any] = []
     views: dict[Any, Any] = {}
@@ -204,6 +206,7 @@ def launch_of(
         shared_bytes=sizes.get(DYNAMIC_SHARED, 0),
         report=report,
         tensor_maps=tensor_maps,
+        cluster=cluster,
         multiprocessors=multiprocessors,
     )
 

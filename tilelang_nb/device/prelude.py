@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 
-FILES = ("types", "numbers", "atomics", "copies", "hopper", "report")
+FILES = ("types", "numbers", "atomics", "copies", "hopper", "clusters", "report")
 HEADERS = (
     ("half", r"\bhalf[248]?\b|\b__half", "#include <cuda_fp16.h>"),
     ("nv_bfloat16", r"\bnv_bfloat16|\b__nv_bfloat16", "#include <cuda_bf16.h>"),

@@ -13,7 +13,9 @@ from typing import Any
 from tvm import tirx as tir
 
 from tilelang_nb.lowering.context import Lowered, Snapshot
+from tilelang_nb.lowering.hopper.persistent import count_of, without_count
 from tilelang_nb.lowering.hopper.tensor_maps import tensor_maps_of, without_tensor_maps
+from tilelang_nb.lowering.launches import cluster_of
 from tilelang_nb.lowering.rewrite import variables
 from tilelang_nb.lowering.spans import source_span
 from tilelang_nb.source import catalogue as say
@@ -247,21 +249,30 @@ def _generate(lowered: Lowered, arch: str, options: dict[str, Any], span: Span |
     for launch, swizzle in zip(lowered.launches, lowered.swizzles or [None] * len(lowered.launches)):
         writer = ReportWriter()
         function = short_powers(spell_out(launch, writer, arch))
-        if swizzle is not None and not writer.sites:  # reports name blocks as they are started
+        if cluster_of(launch) != (1, 1, 1):  # the blocks of a cluster are neighbours as they are started
+            pass
+        elif swizzle is not None and not writer.sites:  # reports name blocks as they are started
             function = in_panels(function, *swizzle)
         elif not writer.sites:
             function = longest_first(function)
         if writer.sites:
             function = _with_parameter(function, writer)
-        functions[str(launch.attrs["global_symbol"])] = without_tensor_maps(function)
+        functions[str(launch.attrs["global_symbol"])] = without_count(without_tensor_maps(function))
         writers.append(writer)
     split = run_tail(functions, arch, is_fast_math(options))
     launches = tuple(
-        launch_of(host, writer.parameter.name if writer.sites else "", tensor_maps_of(launch))
+        launch_of(
+            host,
+            writer.parameter.name if writer.sites else "",
+            tensor_maps_of(launch),
+            cluster_of(launch),
+            multiprocessors=getattr(count_of(launch), "name", ""),
+        )
         for host, writer, launch in zip(split.host, writers, lowered.launches)
     )
     started = time.perf_counter()
-    text: CudaText = print_cuda(split.device, split.target, arch)
+    clusters = {launch.name: launch.cluster for launch in launches if launch.cluster != (1, 1, 1)}
+    text: CudaText = print_cuda(split.device, split.target, arch, clusters)
     return DeviceProgram(
         arch=arch,
         launches=launches,

@@ -37,12 +37,13 @@ from .scopes import Scope
 class Launch:
     """The launch at hand: (variable, extent) of `threadIdx.x/y/z` and `blockIdx.x/y/z`.
 
-    pretended: it stands for one that a refused statement may hold.
+    pretended: it stands for one that a refused statement may hold.  cluster: blocks of a cluster along x, y, z.
     """
 
     threads: tuple[tuple[Any, Any], ...]
     blocks: tuple[tuple[Any, Any], ...]
     pretended: bool = False
+    cluster: tuple[int, int, int] = (1, 1, 1)
 
 
 class Builder:

@@ -12,6 +12,7 @@ from tvm.ir import Range, StringImm
 from ..language.launch import ClusterKernel, Kernel, ws
 from ..language.promotion import as_type, constant
 from ..language.thread_reductions import ReduceScope
+from ..language.tile_program import CLUSTER
 from ..language.values import Value
 from ..source import catalogue as say
 from ..source.diagnostic import Poisoned, Refusal
@@ -111,10 +112,18 @@ def launch(walker: Any, node: ast.With, spec: Kernel, target: ast.expr | None) -
     names = ("tx", "ty", "tz")
     threads = [thread_axis(name, extent, f"threadIdx.{axis}") for name, extent, axis in zip(names, spec.threads, AXES)]
     indices = tuple(Value(axis.var, "int32") for axis, _ in blocks)
-    run_launch(walker, node, blocks, threads, target, indices)
+    run_launch(walker, node, blocks, threads, target, indices, spec.cluster)
 
 
-def run_launch(walker: Any, node: Any, blocks: Any, threads: Any, target: ast.expr | None, indices: Any) -> None:
+def run_launch(
+    walker: Any,
+    node: Any,
+    blocks: Any,
+    threads: Any,
+    target: ast.expr | None,
+    indices: Any,
+    cluster: tuple[int, int, int] = (1, 1, 1),
+) -> None:
     """Walk the body of `node` as a launch with these axes, and emit it."""
     if not walker.begin_launch():
         return
@@ -122,7 +131,9 @@ def run_launch(walker: Any, node: Any, blocks: Any, threads: Any, target: ast.ex
     scope = walker.open("launch", node)
     outside = builder.launch  # of a launch in the body of a refused statement
     builder.launch = Launch(
-        tuple((axis.var, extent) for axis, extent in threads), tuple((axis.var, extent) for axis, extent in blocks)
+        tuple((axis.var, extent) for axis, extent in threads),
+        tuple((axis.var, extent) for axis, extent in blocks),
+        cluster=cluster,
     )
     for var, extent in (*builder.launch.threads, *builder.launch.blocks):
         builder.ranges.bind(var, constant(0, "int32"), extent)
@@ -139,6 +150,9 @@ def run_launch(walker: Any, node: Any, blocks: Any, threads: Any, target: ast.ex
         builder.launch = outside
     for condition in reversed(walker.host_conditions):
         body = tir.IfThenElse(condition, body, None, span)
+    if cluster != (1, 1, 1):
+        extents = StringImm(",".join(map(str, cluster)))
+        body = tir.AttrStmt(constant(0, "int32"), CLUSTER, extents, body, span)
     for axis, extent in reversed([*blocks, *threads]):
         body = tir.AttrStmt(axis, "thread_extent", extent, body, span)
     builder.append_at(body, span)

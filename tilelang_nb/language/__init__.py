@@ -33,8 +33,9 @@ _PUBLIC = {
     "allocation": """alloc_shared alloc_fragment alloc_local alloc_var alloc_global alloc_buffer alloc_buffer:allocate
         alloc_barrier alloc_cluster_barrier alloc_reducer""",
     "copies": "copy async_copy tma_copy fill clear transpose",
+    "clusters": "block_rank_in_cluster cluster_sync cluster_arrive cluster_wait copy_cluster",
     "convolution": "im2col c2d_im2col",
-    "matmul": "gemm wgmma_gemm GemmWarpPolicy",
+    "matmul": "gemm wgmma_gemm wgmma_gemm:wgmma_mma GemmWarpPolicy",
     "reductions": """reduce reduce_sum reduce_max reduce_min reduce_abssum reduce_absmax reduce_bitand reduce_bitor
         reduce_bitxor cumsum cummax any_of all_of""",
     "thread_reductions": "attr comm_reducer tvm_thread_allreduce",
@@ -53,8 +54,10 @@ _PUBLIC = {
         ballot_sync ballot activemask get_lane_idx get_warp_idx get_warp_idx_sync get_warp_group_idx shuffle_elect
         warp_reduce_sum warp_reduce_max warp_reduce_min warp_reduce_bitand warp_reduce_bitor""",
     "sync": """sync_threads sync_warp sync_grid syncthreads_count syncthreads_and syncthreads_or mbarrier_arrive
-        barrier_arrive ptx_arrive_barrier mbarrier_wait_parity barrier_wait mbarrier_expect_tx
-        mbarrier_arrive_expect_tx ptx_commit_group ptx_wait_group cp_async_commit_group cp_async_wait_group""",
+        barrier_arrive ptx_arrive_barrier ptx_arrive_cluster_barrier named_barrier_arrive mbarrier_wait_parity
+        barrier_wait mbarrier_expect_tx cp_async_barrier_noinc
+        mbarrier_arrive_expect_tx ptx_commit_group ptx_wait_group cp_async_commit_group cp_async_wait_group
+        ptx_init_barrier_thread_count ptx_fence_barrier_init pdl_sync pdl_trigger""",
     "hints": """set_max_nreg inc_max_nreg dec_max_nreg no_set_max_nreg disable_warp_group_reg_alloc
         annotate_producer_reg_dealloc annotate_consumer_reg_alloc fence_proxy_async tma_store_arrive tma_store_wait
         wait_wgmma warpgroup_arrive warpgroup_commit_batch warpgroup_wait warpgroup_fence_operand

@@ -185,9 +185,9 @@ def _barriers(called: str, arrive_count: Any) -> Buffer:
 
 @checked_call
 def alloc_cluster_barrier(arrive_count: Any) -> Buffer:
-    """mbarriers that other blocks of the cluster may arrive at.
+    """mbarriers as of `T.alloc_barrier` that other blocks of the cluster arrive at: `T.mbarrier_arrive(bar, block)`.
 
-    This version launches clusters of one block, where they are ordinary mbarriers.
+    Every block of the cluster has its own; all are started when the first of them is used from another block.
     Errors: TL004 (count).  Source: upstream `tilelang/language/allocate.py`.
     """
     return _barriers("T.alloc_cluster_barrier", arrive_count)

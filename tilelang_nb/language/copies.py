@@ -11,7 +11,7 @@ from ..source import catalogue as say
 from ..source.diagnostic import Refusal
 from ..source.wording import tidy
 from .calling import bad_argument, checked_call
-from .launch import WARP, thread_count
+from .launch import WARP, cluster_size, thread_count
 from .operands import (
     BARRIER,
     GLOBAL,
@@ -100,7 +100,7 @@ def _origin(value: Value, other: Region, called: str) -> Region:
     return boxed(buffer, index, (1,) * (len(index) - len(extents)) + tuple(extents))
 
 
-def _check_inside(side: Region, called: str) -> None:
+def check_inside(side: Region, called: str) -> None:
     """TL202 where an origin with the extents of the other side leaves its tile; over the edge of global memory nothing
     is read or written.
     """
@@ -131,7 +131,7 @@ def _copy(name: str, called: str, source: Any, target: Any, *options: Any) -> No
     for side in boxes:
         if side.memory == BARRIER:
             bad_argument(f"`{called}` of the barrier `{side.buffer.name}`", "barriers are arrived at and waited for")
-        _check_inside(side, called)
+        check_inside(side, called)
     if is_float(read.dtype) and is_integer(written.dtype):
         builder().warn(say.ImplicitFloatToInteger(source=read.dtype, buffer=written.buffer.name, dtype=written.dtype))
     builder().operation(name, read, written, *options)
@@ -222,33 +222,54 @@ def tma_copy(
     Elements over the edge of the array are left out.
     The tile: whole rows of one of two dimensions, or of one of several: `tiles[i, :, :]`.
     leader_scope_threads: not one copy but one for each so many neighbouring threads, such as 32 for each warp.
-    Errors: TL302 (a cluster mask, other memories, an architecture before sm_90, a tile or array that no bulk copy
+    cluster_mask: bits of the blocks of the cluster whose tiles one load fills: the first of them starts it, the others
+    only announce the bytes at their barriers.  A block that is not named loads for itself.  All blocks must be done
+    with the tile before: `T.cluster_sync`, or `T.mbarrier_arrive(barrier, block)` from each.
+    Errors: TL302 (other memories, an architecture before sm_90, a tile or array that no bulk copy
     moves), TL204 (shapes), TL205 (dtypes), TL004 (operand).  Source: upstream `tilelang/language/copy_op.py`.
     """
     called = "T.tma_copy"
     options = _annotated(called, annotations, cluster_mask=cluster_mask, eviction_policy=eviction_policy)
     if options["eviction_policy"] is not None and not isinstance(options["eviction_policy"], int):
         choice(options["eviction_policy"], called, "eviction_policy", _POLICIES)
-    if options["cluster_mask"] is not None:
-        unavailable(f"`{called}` to several blocks of a cluster is not lowered by this version", "leave it out")
     boxes = copy_boxes(src, dst, called)
     memories = None if boxes is None else (boxes[0].memory, boxes[1].memory)
     if boxes is None or memories not in ((GLOBAL, SHARED), (SHARED, GLOBAL)):
         unavailable(f"`{called}` moves tiles between global and shared memory", "use `T.copy` for other memories")
     region = None
     if memories == (GLOBAL, SHARED):
-        region = _copy_barrier(called, barrier)
+        region = copy_barrier(called, barrier)
     elif barrier is not None:
         bad_argument(f"`{called}` into global memory takes no barrier", "wait for it with `T.tma_store_wait()`")
+    elif options["cluster_mask"] is not None:
+        bad_argument(f"`{called}` into global memory takes no `cluster_mask`", "leave it out")
+    mask = block_mask(called, options["cluster_mask"])
     source, target = boxes
     for side in boxes:
-        _check_inside(side, called)
+        check_inside(side, called)
     if source.dtype != target.dtype:
         dtype_mismatch(f"`{called}` from {source.dtype} to {target.dtype}", "use `T.copy`, which converts")
-    builder().operation("tma_copy", source, target, region, _scope(called, leader_scope_threads))
+    builder().operation("tma_copy", source, target, region, _scope(called, leader_scope_threads), mask)
 
 
-def _copy_barrier(called: str, barrier: Any) -> Region:
+def block_mask(called: str, mask: Any) -> int | None:
+    """The bits of the blocks of a cluster that one copy fills; None for the own block alone.
+
+    TL004: no bits of blocks of the cluster.  TL208: the launch has no clusters.
+    """
+    if mask is None:
+        return None
+    blocks = cluster_size(called)
+    found = integer(mask, called, "cluster_mask", 1)
+    if found >= 1 << blocks:
+        bad_argument(
+            f"`cluster_mask={found:#b}` of `{called}` names blocks beyond the {blocks} of a cluster",
+            f"give bits of the blocks 0 to {blocks - 1}",
+        )
+    return found if blocks > 1 else None
+
+
+def copy_barrier(called: str, barrier: Any, name: str = "barrier") -> Region:
     """The barrier that counts the bytes of a copy."""
     if barrier is None:
         bad_argument(
@@ -256,7 +277,7 @@ def _copy_barrier(called: str, barrier: Any) -> Region:
         )
     region = place(barrier, called, "its barrier")
     if region.memory != BARRIER:
-        bad_argument(f"`barrier` of `{called}` is {described(barrier)}", "give one of `T.alloc_barrier(count)`")
+        bad_argument(f"`{name}` of `{called}` is {described(barrier)}", "give one of `T.alloc_barrier(count)`")
     return region
 
 

@@ -19,6 +19,7 @@ from .values import Value, number, simplified
 
 LIMIT_OF_THREADS = 1024
 LIMITS_OF_BLOCK = (1024, 1024, 64)
+LARGEST_CLUSTER = 8
 WARP_GROUP = 128
 WARP = 32
 
@@ -33,21 +34,23 @@ class Kernel:
 
     blocks: 1 to 3 extents of the grid (x, y, z), integers or device values; 0 blocks do nothing.
     threads: threads of a block, an integer or up to 3 extents (x, y, z); None is 128.  Their product is 1 to 1024.
-    prelude: CUDA text put before the kernel.  cluster_dims: only clusters of one block.
+    prelude: CUDA text put before the kernel.  cluster_dims: blocks of a cluster, up to 3 extents that divide those of
+    the grid, at most 8 blocks; None is 1.
     Gives the block index, or a tuple of them for several extents.
-    Errors: TL208 (thread count, grid), TL004 (keywords), TL302 (clusters, prelude).
+    Errors: TL208 (thread count, grid, cluster), TL004 (keywords), TL302 (prelude; clusters before sm_90).
     Source: upstream `tilelang/language/kernel.py`.
     """
 
     grid: tuple[Any, ...]
     threads: tuple[int, ...]
+    cluster: tuple[int, int, int]
 
     def __init__(self, *blocks: Any, threads: Any = None, prelude: str | None = None, cluster_dims: Any = None):
         object.__setattr__(self, "grid", _grid(blocks))
         object.__setattr__(self, "threads", _threads(threads))
         if prelude:
             unavailable("a launch with a CUDA prelude", "write the function as a macro: `@T.macro`")
-        _one_block_clusters(cluster_dims)
+        object.__setattr__(self, "cluster", _cluster(cluster_dims, self.grid))
 
     def __enter__(self) -> NoReturn:
         """The front end opens launches itself: Python comes here only where a kernel runs as plain Python."""
@@ -125,19 +128,40 @@ def _threads(threads: Any) -> tuple[int, ...]:
     return tuple(found)
 
 
-def _one_block_clusters(cluster_dims: Any) -> None:
-    if cluster_dims is None:
-        return
-    given = tuple(cluster_dims) if isinstance(cluster_dims, (tuple, list)) else (cluster_dims,)
-    if any(integer(extent, "T.Kernel", "cluster_dims", 1) != 1 for extent in given):
-        unavailable("thread block clusters are not lowered by this version", "leave `cluster_dims` out")
+def _cluster(cluster_dims: Any, grid: tuple[Any, ...]) -> tuple[int, int, int]:
+    """Blocks of a cluster along x, y and z."""
+    given = (
+        (1,)
+        if cluster_dims is None
+        else tuple(cluster_dims)
+        if isinstance(cluster_dims, (tuple, list))
+        else (cluster_dims,)
+    )
+    if not 1 <= len(given) <= 3:
+        _bad_launch(f"a cluster of {len(given)} dimensions; a cluster has 1 to 3", "write `cluster_dims=(2, 1, 1)`")
+    found = [integer(extent, "T.Kernel", "cluster_dims", 1) for extent in given]
+    x, y, z = (*found, 1, 1)[:3]
+    if x * y * z > LARGEST_CLUSTER:
+        _bad_launch(
+            f"a cluster of {x * y * z} blocks; every device takes at most {LARGEST_CLUSTER}",
+            "give `cluster_dims` smaller extents",
+        )
+    for axis, blocks, extent in zip("xyz", (*grid, 1, 1), (x, y, z)):
+        if isinstance(blocks, int) and blocks % extent:
+            _bad_launch(
+                f"{blocks} blocks along {axis} are no whole clusters of {extent}",
+                f"round the grid up to a multiple of {extent}, or give `cluster_dims` another extent in {axis}",
+            )
+    return x, y, z
 
 
 @checked_call
 def ClusterKernel(*blocks: Any, cluster_dims: Any, threads: Any = None, prelude: str | None = None) -> Kernel:
     """`with T.ClusterKernel(*blocks, cluster_dims=...)`: a launch in clusters of blocks (sm_90).
 
-    Clusters of one block are an ordinary launch.  Errors: TL302 for larger ones; else as `T.Kernel` (TL208, TL004).
+    cluster_dims: blocks of a cluster along x, y and z, at most 8 together; the extents divide those of the grid.  The
+    blocks of a cluster run at the same time: `T.block_rank_in_cluster`, `T.cluster_sync`, `T.copy_cluster`.
+    Errors: as `T.Kernel` (TL208, TL004, TL302).
     Source: upstream `tilelang/cuda/language/cluster.py`.
     """
     return Kernel(*blocks, threads=threads, prelude=prelude, cluster_dims=cluster_dims)
@@ -259,3 +283,14 @@ def get_block_extent(dim: int = 0) -> Any:
 def get_block_extents() -> tuple[Any, ...]:
     """Blocks of the grid along x, y and z.  Errors: TL208 outside a launch.  Source: CUDA's `gridDim`."""
     return tuple([_extent(launch().blocks, dim, "T.get_block_extents") for dim in range(3)])
+
+
+def cluster_size(called: str) -> int:
+    """Blocks of a cluster.  TL208: the launch has no clusters, and `called` is of use only there."""
+    x, y, z = launch().cluster
+    if x * y * z == 1:
+        _bad_launch(
+            f"`{called}` concerns the blocks of a cluster, and this launch has clusters of one block",
+            "write `with T.ClusterKernel(..., cluster_dims=(2, 1, 1))`",
+        )
+    return int(x * y * z)

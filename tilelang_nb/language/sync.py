@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .calling import bad_argument, checked_call
+from .clusters import block_of_cluster
 from .launch import WARP, thread_count
 from .operands import BARRIER, described, dtype_mismatch, integer, place, scalar, unavailable
 from .promotion import is_integer
@@ -31,6 +32,21 @@ def sync_threads(barrier_id: int | None = None, arrive_count: int | None = None)
     if number is not None and count is None:
         count = -(-thread_count() // WARP) * WARP
     builder().operation("sync_threads", number, count)
+
+
+@checked_call
+def named_barrier_arrive(barrier_id: Any, thread_count: Any) -> None:
+    """Arrives at a named barrier and goes on; `T.sync_threads(barrier_id, thread_count)` of others waits for it.
+
+    barrier_id: 0 to 15.  thread_count: of both sides together, a multiple of 32.
+    Errors: TL004 (numbers).  Source: upstream `T.named_barrier_arrive`; PTX `bar.arrive`.
+    """
+    called = "T.named_barrier_arrive"
+    number = integer(barrier_id, called, "barrier_id", 0, 15)
+    count = integer(thread_count, called, "thread_count", 1, 1024)
+    if count % WARP:
+        bad_argument(f"`thread_count={count}` of `{called}`", "give a multiple of 32: barriers count whole warps")
+    builder().operation("named_arrive", number, count)
 
 
 @checked_call
@@ -101,16 +117,17 @@ def _barrier(mbarrier: Any, called: str) -> Any:
 
 def _arrive(called: str, mbarrier: Any, cta_id: Any = None) -> None:
     region = _barrier(mbarrier, called)
-    if cta_id is not None:
-        unavailable(f"`{called}` at another block of the cluster is not lowered by this version", "leave `cta_id` out")
-    builder().operation("barrier_arrive", region)
+    block = None if cta_id is None else block_of_cluster(called, cta_id, "cta_id")
+    builder().operation("barrier_arrive", region, block)
 
 
 @checked_call
 def mbarrier_arrive(mbarrier: Any, cta_id: Any = None) -> None:
     """Every executing thread arrives at an mbarrier once: `T.mbarrier_arrive(bar)`, `T.mbarrier_arrive(bars[i])`.
 
-    Errors: TL004 (no barrier), TL302 (`cta_id`).  Source: upstream `T.mbarrier_arrive`; PTX `mbarrier.arrive`.
+    cta_id: a block of the cluster, at whose barrier of this name it arrives; None is the executing block.
+    Errors: TL004 (no barrier, no block of the cluster), TL208 (`cta_id` without clusters), TL205.
+    Source: upstream `T.mbarrier_arrive`; PTX `mbarrier.arrive`.
     """
     _arrive("T.mbarrier_arrive", mbarrier, cta_id)
 
@@ -125,6 +142,15 @@ def barrier_arrive(mbarrier: Any) -> None:
 def ptx_arrive_barrier(barrier_id: Any) -> None:
     """`T.mbarrier_arrive` by its PTX name.  Errors: TL004 (no barrier).  Source: upstream `T.ptx_arrive_barrier`."""
     _arrive("T.ptx_arrive_barrier", barrier_id)
+
+
+@checked_call
+def ptx_arrive_cluster_barrier(mbarrier: Any, cta_id: Any) -> None:
+    """`T.mbarrier_arrive(mbarrier, cta_id)` by its PTX name.
+
+    Errors: TL004 (no barrier, no block of the cluster), TL208 (no clusters), TL205.  Source: upstream.
+    """
+    _arrive("T.ptx_arrive_cluster_barrier", mbarrier, cta_id)
 
 
 def _wait(called: str, mbarrier: Any, parity: Any) -> None:
@@ -206,6 +232,55 @@ def ptx_wait_group(num: int) -> None:
     Errors: TL004 (number).  Source: PTX `cp.async.wait_group`.
     """
     builder().operation("wait_group", integer(num, "T.ptx_wait_group", "num", 0))
+
+
+@checked_call
+def cp_async_barrier_noinc(barrier: Any) -> None:
+    """Every executing thread arrives at an mbarrier when the asynchronous copies have landed that it started so far.
+
+    The arrivals count as those of `T.barrier_arrive`.
+    Errors: TL004 (no barrier).  Source: upstream; PTX `cp.async.mbarrier.arrive.noinc`.
+    """
+    builder().operation("copies_arrive", _barrier(barrier, "T.cp_async_barrier_noinc"))
+
+
+@checked_call
+def ptx_init_barrier_thread_count(barrier_id: Any, thread_count: int) -> None:
+    """Starts an mbarrier anew, for this number of arrivals in each phase.
+
+    One thread does; barriers are started by `T.alloc_barrier` already.
+    Errors: TL004 (no barrier, count).  Source: upstream; PTX `mbarrier.init`.
+    """
+    called = "T.ptx_init_barrier_thread_count"
+    count = integer(thread_count, called, "thread_count", 1, (1 << 20) - 1)
+    builder().operation("barrier_init", _barrier(barrier_id, called), count)
+
+
+@checked_call
+def ptx_fence_barrier_init() -> None:
+    """What started barriers is there for asynchronous copies and for other blocks of the cluster.
+
+    Errors: TL004 outside a kernel.  Source: upstream; PTX `fence.mbarrier_init`.
+    """
+    builder().operation("fence_barrier_init")
+
+
+@checked_call
+def pdl_sync() -> None:
+    """Waits for the kernel before in the stream.  Launches here are in the order of their stream already.
+
+    Errors: TL004 outside a kernel.  Source: upstream; PTX `griddepcontrol.wait`.
+    """
+    builder()
+
+
+@checked_call
+def pdl_trigger() -> None:
+    """Lets the next kernel of the stream begin.  Launches here are in the order of their stream: no effect.
+
+    Errors: TL004 outside a kernel.  Source: upstream; PTX `griddepcontrol.launch_dependents`.
+    """
+    builder()
 
 
 cp_async_commit_group, cp_async_wait_group = ptx_commit_group, ptx_wait_group

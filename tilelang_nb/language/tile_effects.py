@@ -20,6 +20,8 @@ WRITTEN: dict[str, tuple[str, ...]] = {
     "transpose": ("target",),
     "im2col": ("target",),
     "tma_copy": ("target",),
+    "copy_to_block": ("target",),
+    "copy_to_blocks": ("target",),
     "tensor_load": ("target",),
     "tensor_store": ("target",),
     "accumulator_store": ("target", "staging"),

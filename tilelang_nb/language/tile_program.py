@@ -73,14 +73,25 @@ SIGNATURES: dict[str, tuple[str, ...]] = {
     "sync_threads": ("barrier_id?", "arrive_count?"),
     "sync_warp": ("mask?",),
     "sync_grid": (),
+    "named_arrive": ("barrier_id", "arrive_count"),  # does not wait
+    # all threads of a cluster: they arrive, and wait for those that arrived
+    "cluster_arrive": (),
+    "cluster_wait": (),
+    # shared tiles of the own block into the same place of another block of the cluster; barrier: the other block's
+    # counts the bytes, and one arrival
+    "copy_to_block": ("source", "target", "block", "barrier?"),
+    # into shared tiles of the blocks that `mask` names; complete when it returns
+    "copy_to_blocks": ("source", "target", "mask"),
     "barrier_init": ("barrier", "arrive_count"),
-    "barrier_arrive": ("barrier",),
+    "barrier_arrive": ("barrier", "block?"),  # block: of the cluster, at whose barrier of this place it arrives
     "barrier_wait": ("barrier", "parity"),
+    "copies_arrive": ("barrier",),  # when the copies have landed that the executing thread started
     "barrier_expect_tx": ("barrier", "bytes"),
     "fence_barrier_init": (),  # initialised barriers are there for asynchronous copies
     # a bulk copy that the threads around start once, or each `scope` of them: into shared memory with the bytes
     # announced at its barrier, for which they wait; into global memory as a group, for which store_wait waits
-    "tma_copy": ("source", "target", "barrier?", "scope?"),
+    # mask: bits of the blocks of the cluster that one copy fills, started by the first of them
+    "tma_copy": ("source", "target", "barrier?", "scope?", "mask?"),
     "store_arrive": (),
     "store_wait": ("pending", "read"),  # read: until the tiles have been read, else until the copies are over
     # bulk copies of a box by one thread; the barrier counts the bytes of a load
@@ -99,6 +110,7 @@ SIGNATURES: dict[str, tuple[str, ...]] = {
     "wait_group": ("pending",),
 }
 PREFIX = "tl."
+CLUSTER = "tl.cluster_dims"  # attribute around the body of a launch in clusters: their extents, "2,1,1"
 # Operations whose name in `T` is another; {} is their first operand.
 _WRITTEN = {
     "reduce": "reduce_{}",
@@ -113,6 +125,10 @@ _WRITTEN = {
     "commit_group": "ptx_commit_group",
     "wait_group": "ptx_wait_group",
     "store_arrive": "tma_store_arrive",
+    "copies_arrive": "cp_async_barrier_noinc",
+    "named_arrive": "named_barrier_arrive",
+    "copy_to_block": "copy_cluster",
+    "copy_to_blocks": "copy_cluster",
     "store_wait": "tma_store_wait",
 }
 

@@ -13,6 +13,7 @@ from .operands import unavailable
 
 _BLACKWELL = "is an operation of sm_100 tensor cores; this version lowers for sm_70 to sm_90"
 _HOPPER = "is an operation of sm_90 that this version does not lower yet"
+_DESCRIPTOR = "works on a descriptor of the hardware"
 _AMD = "is an operation of AMD devices"
 _SCRIPT = "is a form of TVMScript, which builds IR by hand"
 _RAW = "names a device instruction directly"
@@ -38,29 +39,22 @@ GROUPS: tuple[tuple[str, str, str], ...] = (
         "clc_get_first_ctaid_z",
     ),
     (
-        _HOPPER,
-        "use `T.copy` in a `T.Pipelined` loop",
-        "tma_load tma_load_2sm tma_gather4 tma_gather4_bytes tma_scatter4 create_tma_descriptor copy_cluster",
+        _BLACKWELL,
+        "copy the rows with `T.copy`, or one by one with `T.tma_copy`",
+        "tma_gather4 tma_gather4_bytes tma_scatter4",
+    ),
+    (_BLACKWELL, "use `T.tma_copy`", "tma_load_2sm"),
+    (
+        _DESCRIPTOR,
+        "use `T.tma_copy(A[i, j], tile, barrier=bar)`, which makes the descriptor itself",
+        "tma_load create_tma_descriptor",
     ),
     (
-        _HOPPER,
-        "launch without clusters, and exchange data through global memory",
-        "cluster_sync cluster_arrive cluster_wait block_rank_in_cluster ptx_arrive_cluster_barrier",
+        _DESCRIPTOR,
+        "use `T.wgmma_gemm(A_shared, B_shared, C)`, which makes the descriptors itself",
+        "ptx_wgmma_ss ptx_wgmma_rs alloc_wgmma_desc initialize_wgmma_descriptor increase_descriptor_offset",
     ),
-    (
-        _HOPPER,
-        "use `T.gemm`",
-        "wgmma_mma ptx_wgmma_ss ptx_wgmma_rs alloc_wgmma_desc initialize_wgmma_descriptor "
-        "increase_descriptor_offset gemm_sp",
-    ),
-    (_HOPPER, "launch the second kernel on the same stream", "pdl_sync pdl_trigger"),
-    (
-        _HOPPER,
-        "use `T.barrier_arrive` after `T.ptx_wait_group(0)`",
-        "cp_async_barrier_noinc ptx_init_barrier_thread_count",
-    ),
-    (_HOPPER, "`T.alloc_barrier` makes its barriers visible itself", "ptx_fence_barrier_init"),
-    (_HOPPER, "use `T.sync_threads(barrier_id, arrive_count)`", "named_barrier_arrive"),
+    (_HOPPER, "use `T.gemm`", "gemm_sp"),
     (_AMD, "use `T.gemm`", "mfma mfma_store tvm_mfma tvm_mfma_store tvm_rdna_wmma"),
     (_AMD, "use `T.copy`", "ds_read_tr16_b64 ds_read_tr8_b64"),
     (

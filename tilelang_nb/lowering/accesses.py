@@ -282,6 +282,8 @@ class AccessReader:
             name = call.args[0].value
         if name.startswith(BULK_COPY):
             return self._bulk_copy(call)
+        if name in _AT_BLOCK:
+            return self._at_block(call, _AT_BLOCK[name])
         if name in _WIDE_CALLS:
             return self._wide(call, _WIDE_CALLS[name])
         kind = _ELEMENT_CALLS.get(name) or (ATOMIC if name.startswith("tl_atomic_") else None)
@@ -297,6 +299,21 @@ class AccessReader:
             tvm_ffi.structural_walk(call, (tvm.ir.Var, self._anywhere))
             return []
         return list(call.args)
+
+    def _at_block(self, call: Any, source: int | None) -> list[Any]:
+        """Pointers are to memory of another block of the cluster, but for that of the source, which is read."""
+        rest: list[Any] = []
+        for position, argument in enumerate(call.args[1:]):
+            load = _pointed(argument)
+            if load is None:
+                rest += [] if isinstance(argument, _LEAVES) else [argument]
+                continue
+            rest += list(load.indices)
+            memory = self.memory.get(identity(load.source))
+            if position == source and memory is not None:
+                form = Form((None,) * len(load.indices), self.mask)
+                self._found.append(Access(memory, READ, form, (0,) * len(form.dims), self.region))
+        return rest
 
     def _bulk_copy(self, call: Any) -> list[Any]:
         """A load writes a tile and a store reads one; the other pointers are to maps and barriers."""
@@ -394,6 +411,8 @@ _WIDE_CALLS = {
     "tl_wgmma_descriptor": (READ,),
     **dict.fromkeys(_COPIES, (WRITE, READ)),
 }
+# Calls that write into another block of the cluster: which of their pointers is to a source of the own block.
+_AT_BLOCK = {"tl_store_at_block": None, "tl_arrive_at_block": None, "tl_expect_at_block": None, "tl_copy_to_block": 1}
 _LEAVES = (tir.IntImm, tir.FloatImm, tvm.ir.Var, tvm.ir.StringImm)
 _BINARY = frozenset(
     (
@@ -409,5 +428,7 @@ _ELEMENT_CALLS = {
     "tirx.ptx.mbarrier_arrive": ATOMIC,
     "tirx.ptx.mbarrier_arrive_expect_tx": ATOMIC,
     "tirx.ptx.mbarrier_expect_tx": ATOMIC,
+    "tirx.ptx.cp_async_mbarrier_arrive": ATOMIC,
     "tirx.cuda.mbarrier_wait": ATOMIC,
+    "tirx.cuda.mbarrier_wait_acquire_cluster": ATOMIC,
 }

@@ -42,6 +42,7 @@ from .context import LaunchContext
 from .index_sums import identity
 from .memory_overlap import ORDERED, PARALLEL, Memory, tracked_memory
 from .rewrite import has, map_children, sequence, variables
+from .signals import is_barrier, signals
 from .uniformity import Uniformity, agreed_registers
 
 WARP_GROUPS = "tl.warp_groups"  # attribute around the body of T.ws
@@ -139,7 +140,7 @@ class _Builder:
         return self.signals and first != second and bool(first) and bool(second)
 
     def whole(self, body: tir.Stmt) -> tir.Stmt:
-        self.signals = _waits(body)
+        self.signals = signals(body)
         self._note_copies(body, "")
         if type(body) is tir.AttrStmt and body.attr_key != WARP_GROUPS:
             return tir.AttrStmt(body.node, body.attr_key, body.value, self.whole(body.body), body.span)
@@ -190,7 +191,7 @@ class _Builder:
             self.bound[-1].add(identity(node.var))
             if self.guards:
                 self.guarded.add(identity(node.var))
-            pieces.append(self._leaf(node, accesses, _is_barrier(node.value, self.scope.count or self.launch.threads)))
+            pieces.append(self._leaf(node, accesses, is_barrier(node.value, self.launch.threads, self.scope.count)))
         elif kind is tir.Evaluate:
             accesses = self.reader.reads(node.value)
             if starts_copy(node.value) or starts_bulk_load(node.value):
@@ -199,7 +200,7 @@ class _Builder:
             if waits_for_copies(node.value):
                 pieces.append(Piece(node, Pending(), Pending(self.reader.landing())))
                 return
-            pieces.append(self._leaf(node, accesses, _is_barrier(node.value, self.scope.count or self.launch.threads)))
+            pieces.append(self._leaf(node, accesses, is_barrier(node.value, self.launch.threads, self.scope.count)))
         elif kind is tir.Break or kind is tir.Continue:
             pieces.append(Piece(node, Pending(), Pending(), jump=Pending()))
         else:
@@ -471,27 +472,6 @@ def _sides(chain: Chain) -> tuple[Pending, Pending]:
                 before.add(first)
                 after.add(last)
     return before, after
-
-
-def _is_barrier(expr: Any, count: int) -> bool:
-    """The expression makes all `count` threads wait for each other."""
-    if type(expr) is not tvm.ir.Call:
-        return False
-    name = expr.op.name
-    if name == "tirx.call_extern":
-        return expr.args[0].value.startswith("__syncthreads")
-    return name == "tirx.tvm_storage_sync" or (name == "tirx.ptx.bar_sync_count" and int(expr.args[1]) == count)
-
-
-def _waits(body: tir.Stmt) -> bool:
-    found: list[Any] = []
-
-    def visit(call: Any) -> None:
-        if getattr(call.op, "name", "") == "tirx.cuda.mbarrier_wait":
-            found.append(call)
-
-    tvm_ffi.structural_walk(body, (tvm.ir.Call, visit))
-    return bool(found)
 
 
 def _is_pure(expr: Any) -> bool:

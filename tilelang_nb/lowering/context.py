@@ -71,7 +71,8 @@ class LaunchContext:
     arch, options: as given to `lower`.
     threads: threads of a block.
     block_thread: linear index of the thread in the block, over the thread axes.
-    axes: the variables of `threadIdx.x/y/z` present; blocks: those of `blockIdx.x/y/z`.
+    axes: the variables of `threadIdx.x/y/z` present; blocks: those of `blockIdx.x/y/z`.  cluster: blocks of a cluster
+    along x, y and z.
     set: the threads that execute what is being lowered now (changed under `T.ws` by `within`).
     layouts: layout of every fragment; filled by infer-layouts.
     registers: the register buffer of every fragment; filled by lower-tile-operations.
@@ -99,6 +100,7 @@ class LaunchContext:
     facts: dict[str, Any] = field(default_factory=dict)
     diagnostics: list[Diagnostic] = field(default_factory=list)
     function: Any = None  # the launch as split-launches made it
+    cluster: tuple[int, int, int] = (1, 1, 1)
     _names: dict[str, bool | None] = field(default_factory=dict)
 
     @property
@@ -118,6 +120,18 @@ class LaunchContext:
             yield
         finally:
             self.set = before
+
+    @property
+    def rank(self) -> Any:
+        """The number of the block in its cluster, x fastest."""
+        rank: Any = None
+        stride = 1
+        for variable, extent in zip(self.blocks, self.cluster):
+            if extent > 1:
+                part = tir.floormod(variable, extent)
+                rank = part if rank is None else rank + part * stride
+                stride *= extent
+        return tir.const(0, "int32") if rank is None else rank
 
     def run(self, buffer: Any, most: int) -> int:
         """How many neighbours of a row stay side by side in memory, `most` at the most."""

@@ -8,18 +8,21 @@ are in the contexts.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tvm import tirx as tir
 from tvm.ir import Range
 from tvm.sym import Analyzer
 
+from tilelang_nb.language.tile_program import CLUSTER
+from tilelang_nb.source import catalogue as say
+from tilelang_nb.source.diagnostic import Refusal
 from tilelang_nb.source.text import Text
 
 from .annotated_layouts import read_annotations
 from .context import LaunchContext, ThreadSet, Workspace
-from .rewrite import constant, dtype_of, map_children, nothing, scope, statements, substitute, walk
+from .rewrite import constant, dtype_of, map_children, nothing, scope, statements, substitute, walk, with_body
 
 THREAD_EXTENT = "thread_extent"
 
@@ -53,12 +56,44 @@ def split_launches(
     launches = []
     for number, body in enumerate(bodies):
         symbol = name if number == 0 else f"{name}_{number}"
+        body, cluster = _without_cluster(body)
         launch = tir.PrimFunc(parameters, substitute(body, renamed), span=function.span)
         launch = launch.with_attr("global_symbol", symbol)
         context = _context(launch, text, arch, options, annotated)
+        if cluster is not None:
+            launch, context.cluster = launch.with_attr(CLUSTER, list(cluster)), cluster
+            context.function = launch
         launches.append((read_annotations(launch, context), context))
     kept = tuple(Workspace(buffer.name, tuple(buffer.shape), dtype_of(buffer)) for buffer in renamed.values())
     return launches, kept
+
+
+def _without_cluster(node: Any) -> tuple[Any, tuple[int, int, int] | None]:
+    """A launch without the attribute of its clusters, and their extents where there is one."""
+    if isinstance(node, tir.AttrStmt) and node.attr_key == CLUSTER:
+        x, y, z = (int(extent) for extent in node.value.value.split(","))
+        return node.body, (x, y, z)
+    if not isinstance(node, tir.AttrStmt) or node.attr_key != THREAD_EXTENT:
+        return node, None
+    body, cluster = _without_cluster(node.body)
+    return (node, None) if cluster is None else (with_body(node, body), cluster)
+
+
+def cluster_of(function: Any) -> tuple[int, int, int]:
+    """Blocks of a cluster of a lowered launch along x, y and z."""
+    if function.attrs is None or CLUSTER not in function.attrs:
+        return 1, 1, 1
+    x, y, z = (int(extent) for extent in function.attrs[CLUSTER])
+    return x, y, z
+
+
+def check_clusters(name: str, grid: Iterable[int], cluster: Iterable[int]) -> None:
+    """TL208 where a grid is not made of whole clusters."""
+    for axis, blocks, extent in zip("xyz", (*grid, 1, 1), cluster):
+        if blocks % extent:
+            problem = f"the grid of `{name}` has {blocks} blocks along {axis}, which are no whole clusters of {extent}"
+            remedy = f"round the grid up to a multiple of {extent} in `T.ClusterKernel`, or pass arrays that give one"
+            raise Refusal(say.LaunchConfiguration(problem=problem, remedy=remedy))
 
 
 def _inline(launch: Any, bound: Mapping[Any, Any]) -> Any:

@@ -29,6 +29,7 @@ from .architecture import capability
 from .barriers import WARP_GROUPS
 from .context import SHARED, LaunchContext, SharedBuffer
 from .rewrite import map_children, nothing, scope, sequence, substitute, with_body
+from .signals import SIGNALS
 from .views import root, views
 
 MBARRIER = "shared.barrier"
@@ -132,7 +133,7 @@ class _Lifetimes:
                 used.add(owner)
 
     def _call(self, call: Any) -> None:
-        if getattr(call.op, "name", "") == "tirx.cuda.mbarrier_wait" or operation_name(call) == "barrier_wait":
+        if getattr(call.op, "name", "") in SIGNALS or operation_name(call) in ("barrier_wait", "cluster_wait"):
             self.signals = True
 
     def _within(self, *parts: Any) -> tuple[int, int, set[Any]]:

@@ -120,7 +120,7 @@ def _swizzles(body: Any, launch: LaunchContext) -> dict[Any, Swizzle]:
     viewed = launch.facts.get("viewed tiles", set())
     found: dict[Any, Swizzle] = {}
     for buffer in declared:
-        if buffer in launch.facts.get(TILES, {}):
+        if buffer in launch.facts.get(TILES, {}) or buffer in launch.facts.get("raw tiles", ()):
             continue  # bulk copies have an order of their own
         by_hand = launch.orders.get(buffer)
         if by_hand is not None:

@@ -30,6 +30,7 @@ _ONLY_WRITTEN = {
     "thread_reduce",
     "im2col",
     "cp_async",
+    *("copy_to_block", "copy_to_blocks"),
 }
 
 

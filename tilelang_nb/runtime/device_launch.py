@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..lowering.launches import check_clusters
 from ..source import catalogue as say
 from ..source.diagnostic import Diagnostic, Refusal
 from ..source.wording import with_article
@@ -183,11 +184,11 @@ class Plan:
             grid, block = _three(grid), _three(block)
             if not all(grid):
                 continue
-            self._check(launch.name, grid, block)
+            self._check(launch.name, grid, block, launch.cluster)
             loaded.allow_shared(index, shared)
             maps = {tensor.variable.name: places[word_name(index, tensor, 0)] for tensor in launch.tensor_maps}
             slots = tuple({**places, **maps}[parameter.name] for parameter in launch.parameters)
-            made = Launch(loaded.functions[index], (*grid, *block, shared), slots)
+            made = Launch(loaded.functions[index], (*grid, *block, shared), slots, launch.cluster)
             self.steps.append(Step(made, loaded.program.reports[index] if launch.report else None))
         self.layout = Layout(list(order.values()), list(constants.values()), [step.launch for step in self.steps])
         shown = [
@@ -198,8 +199,9 @@ class Plan:
         self.layout.maps = EncodedMaps(self.device.devices.driver, shown) if shown else None
         self.run = self._run_with_reports if self.reports else self._run
 
-    def _check(self, name: str, grid: tuple[int, ...], block: tuple[int, ...]) -> None:
+    def _check(self, name: str, grid: tuple[int, ...], block: tuple[int, ...], cluster: tuple[int, int, int]) -> None:
         facts = self.device.devices.facts(self.device.number)
+        check_clusters(name, grid, cluster)
         for axis, extent, most in zip(AXES, grid, facts.largest_grid):
             if extent > most or extent < 0:
                 problem = f"the grid of `{name}` has {extent} blocks along {axis}, the device takes at most {most}"

@@ -98,6 +98,15 @@ class Marks:
         return int(self._words[at])
 
 
+class LaunchAttribute(ctypes.Structure):
+    """`CUlaunchAttribute`: a number of `CUlaunchAttributeID`, and 64 bytes of value."""
+
+    _fields_ = (("number", ctypes.c_uint), ("gap", ctypes.c_uint), ("value", ctypes.c_uint * 16))
+
+
+CLUSTER_DIMENSION = 4  # of `CUlaunchAttributeID`
+
+
 class LaunchConfig(ctypes.Structure):
     """`CUlaunchConfig`: extents of the grid and of a block, bytes of dynamic shared memory, the stream."""
 
@@ -107,6 +116,7 @@ class LaunchConfig(ctypes.Structure):
         ("attributes", ctypes.c_void_p),
         ("attribute_count", ctypes.c_uint),
     )
+    kept: Any
 
 
 # What `Driver.launch` takes: addresses of a configuration, of a function, of the array of parameter addresses; None.
@@ -118,9 +128,19 @@ def launch_arguments(config: LaunchConfig, function: int, parameters: int) -> La
     return ctypes.c_void_p(ctypes.addressof(config)), ctypes.c_void_p(function), ctypes.c_void_p(parameters), None
 
 
-def launch_config(configuration: Sequence[int], stream: int = 0) -> LaunchConfig:
-    """Grid x, y, z, block x, y, z and bytes of dynamic shared memory as the driver takes them."""
-    return LaunchConfig(*configuration, stream, None, 0)
+def launch_config(
+    configuration: Sequence[int], stream: int = 0, cluster: tuple[int, int, int] = (1, 1, 1)
+) -> LaunchConfig:
+    """Grid x, y, z, block x, y, z and bytes of dynamic shared memory as the driver takes them.
+
+    cluster: blocks of a cluster along x, y and z.
+    """
+    config = LaunchConfig(*configuration, stream, None, 0)
+    if cluster != (1, 1, 1):
+        attribute = LaunchAttribute(CLUSTER_DIMENSION, 0, (ctypes.c_uint * 16)(*cluster))
+        config.kept = attribute  # as long as the configuration, which has its address
+        config.attributes, config.attribute_count = ctypes.addressof(attribute), 1
+    return config
 
 
 class Driver:

@@ -184,6 +184,8 @@ class Kernel(Uncopied):
         made = {name: uninitialised(shape, dtype) for name, (shape, dtype) in binding.outputs.items()}
         try:
             self._outcome = simulate(build, binding, made)
+        except Refusal:
+            raise
         except Exception as error:
             raise LaunchError(internal_error(error, f"simulating {self.name}", self.span), self.text) from error
         binding.write_back()

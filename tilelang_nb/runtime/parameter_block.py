@@ -65,12 +65,13 @@ def packed_number(dtype: str, number: Any) -> Any:
 @dataclass(frozen=True)
 class Launch:
     """One launch of a call.  configuration: grid, block and dynamic shared bytes.  places: for each parameter of the
-    CUDA kernel, in their order, the number of its slot.
+    CUDA kernel, in their order, the number of its slot.  cluster: blocks of a cluster.
     """
 
     function: int
     configuration: tuple[int, int, int, int, int, int, int]
     places: tuple[int, ...]
+    cluster: tuple[int, int, int] = (1, 1, 1)
 
 
 class Block:
@@ -90,7 +91,7 @@ class Block:
             (ctypes.c_void_p * max(len(launch.places), 1))(*(start + SLOT * place for place in launch.places))
             for launch in launches
         ]
-        self._configs = [launch_config(launch.configuration) for launch in launches]
+        self._configs = [launch_config(launch.configuration, cluster=launch.cluster) for launch in launches]
         self.calls = tuple(
             launch_arguments(config, launch.function, ctypes.addressof(array))
             for launch, config, array in zip(launches, self._configs, self._arrays)

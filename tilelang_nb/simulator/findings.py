@@ -68,6 +68,8 @@ class Findings:
             shifted = here.space == "global" and here.span == there.span and {kind, earlier} == {"read", "write"}
             if shifted:  # `A[i] = A[i + 1]`, or `A[0] = A[0] + x`: only the author knows which is meant
                 remedy = "for a sum, use `T.atomic_add`; otherwise write into another buffer than the one that is read"
+            elif blocks and here.space == "shared":
+                remedy = "put `T.cluster_sync()` between the two accesses, or wait for a barrier of the copy"
             elif blocks:
                 remedy = "blocks run in any order: give each block its own elements, or use an atomic operation"
             elif here.space == "global" and here.span == there.span:
@@ -198,6 +200,15 @@ class Findings:
             return say.SimulatedOutOfBounds(problem=problem, remedy=remedy), ()
 
         self._add(("TL402", here, "misaligned"), count, here, make)
+
+    def outside_cluster(self, site: int, where: Place, rank: int, ranks: int) -> None:
+        here = self.sites[site]
+
+        def make() -> tuple[Message, tuple[Note, ...]]:
+            problem = f"{_threads(where)} reaches for block {rank} of its cluster, which has {ranks} blocks"
+            return say.SimulatedOutOfBounds(problem=problem, remedy=f"give 0 to {ranks - 1}"), ()
+
+        self._add(("TL402", here, "cluster"), 1, here, make)
 
     def uninitialised(self, site: int, where: Place, count: int) -> None:
         here = self.sites[site]

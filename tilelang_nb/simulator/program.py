@@ -12,6 +12,7 @@ import tvm
 
 from ..lowering.hopper.persistent import MULTIPROCESSORS, count_of
 from ..lowering.hopper.tensor_maps import TensorMap, tensor_maps_of
+from ..lowering.launches import check_clusters, cluster_of
 from .findings import Findings
 from .machine.arithmetic import NAMESPACE, strided
 from .machine.barriers import Deadlock
@@ -165,13 +166,16 @@ class _Launch:
         grid = {axis: evaluate(extent, self.sizes) for axis, extent in t.grid.items()}
         block = {axis: evaluate(extent, self.sizes) for axis, extent in t.block.items()}
         threads, blocks = int(np.prod(list(block.values()), initial=1)), int(np.prod(list(grid.values()), initial=1))
-        step = self._blocks_in_flight(threads)
+        cluster = cluster_of(self.program.func)
+        check_clusters(str(self.program.func.attrs["global_symbol"]), [grid.get(axis, 1) for axis in "xyz"], cluster)
+        table = _by_clusters(grid, cluster) if blocks else np.zeros((0, 1), np.int64)
+        step = max(self._blocks_in_flight(threads) // table.shape[1], 1)
         self.meetings = np.zeros(blocks if self.checks else 0, np.int64)
         try:
-            for first in range(0, blocks, step):
+            for first in range(0, len(table), step):
                 if self.progress is not None:
-                    self.progress(max(self.done, first / blocks))
-                self._batch(np.arange(first, min(first + step, blocks)), grid, block)
+                    self.progress(max(self.done, first / len(table)))
+                self._batch(table[first : first + step], grid, block)
         except Stopped:
             pass
         for given, copy in self.copies:
@@ -186,7 +190,10 @@ class _Launch:
         return max(min(limits), 1)
 
     def _batch(self, ids: np.ndarray, grid: dict[str, int], block: dict[str, int]) -> None:
-        """Run some blocks; where they wait for each other in a way that single blocks do not, one after the other."""
+        """Run some clusters; where they wait for each other in a way that single ones do not, one after the other.
+
+        ids: numbers of blocks, (clusters, blocks of one).
+        """
         t = self.translator
         saved = self._saved() if t.can_wait and len(ids) > 1 else None
         try:
@@ -196,8 +203,8 @@ class _Launch:
                 self.findings.deadlock(stuck.site, stuck.text)
                 raise Stopped from None
             self._restore(saved)
-            for number in ids:
-                self._batch(np.array([number]), grid, block)
+            for number in range(len(ids)):
+                self._batch(ids[number : number + 1], grid, block)
         except NoEnd as endless:
             self.findings.same_turns(endless.site)
             raise Stopped from None
@@ -212,13 +219,14 @@ class _Launch:
         def told(loop: int, part: float) -> None:
             # Until the loops are known to differ, each counts as the same share of a block.
             share = (loop + part) / t.outer_loops
-            self.done = max(self.done, (int(ids[0]) + len(ids) * share) / blocks)
+            self.done = max(self.done, (int(ids[0, 0]) + ids.size * share) / blocks)
             self.progress(self.done)  # type: ignore[misc]
 
         machine = Machine(
             block=block,
             grid=grid,
-            blocks=len(ids),
+            blocks=ids.size,
+            ranks=ids.shape[1],
             shared_bytes=t.shared_bytes,
             granule=t.granule,
             sites=t.sites,
@@ -234,7 +242,11 @@ class _Launch:
             progress=told if self.progress is not None else None,
         )
         threads = np.arange(machine.threads)
-        machine.run(self.kernel(Strand(machine, ids, threads), self.parameters))
+        strands = [Strand(machine, ids[:, rank], threads, rank * len(ids)) for rank in range(ids.shape[1])]
+        if len(strands) == 1:
+            machine.run(self.kernel(strands[0], self.parameters))
+        else:
+            machine.run_together([(strand, self.kernel(strand, self.parameters)) for strand in strands])
         machine.end()
 
     def _saved(self) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -274,6 +286,14 @@ class _Launch:
             if kind:
                 found[site.span[0] if site.span else None, site.buffer, kind] += count
         return tuple(KeptOut(*key, count) for key, count in sorted(found.items(), key=lambda item: str(item[0])))
+
+
+def _by_clusters(grid: dict[str, int], cluster: tuple[int, int, int]) -> np.ndarray:
+    """Numbers of blocks, (clusters, blocks of one), both in the order of x, y and z."""
+    x, y, z = (grid.get(axis, 1) for axis in "xyz")
+    wide, high, deep = cluster
+    numbers = np.arange(x * y * z).reshape(z // deep, deep, y // high, high, x // wide, wide)
+    return numbers.transpose(0, 2, 4, 1, 3, 5).reshape(-1, wide * high * deep)
 
 
 def _scalar(dtype: str, value: Any) -> Any:

@@ -90,6 +90,7 @@ bitwise_and(x, y, span=)
 bitwise_not(x, span=)
 bitwise_or(x, y, span=)
 bitwise_xor(x, y, span=)
+block_rank_in_cluster()
 c2d_im2col(img, col, nhw_step, c_step, kernel, stride, dilation, pad, eviction_policy=, annotations=) -> im2col
 call_extern(dtype, func_name, *args, span=)
 cast(value, dtype, round=, sat=, rbits=, span=)
@@ -97,12 +98,18 @@ ceil(x, span=)
 ceildiv(lhs, rhs, span=)
 clamp(dst, min_val, max_val)
 clear(buffer, annotations=)
+cluster_arrive()
+cluster_sync()
+cluster_wait()
 clz(x)
 comm_reducer(combiner, identity)
 const(name, dtype=)
 copy(src, dst, *, coalesced_width=, disable_tma=, eviction_policy=, prefer_instruction=, annotations=, loop_layout=)
+copy_cluster(src, dst, *, dst_block=, cluster_mask=, remote_barrier=, eviction_policy=, coalesced_width=,
+    annotations=, loop_layout=)
 cos(x)
 cosh(x)
+cp_async_barrier_noinc(barrier)
 cp_async_commit_group() -> ptx_commit_group
 cp_async_wait_group(num) -> ptx_wait_group
 cummax(src, dst=, dim=, reverse=, annotations=)
@@ -176,17 +183,23 @@ mbarrier_expect_tx(mbarrier, tx)
 mbarrier_wait_parity(mbarrier, parity)
 min(*values)
 min_value(dtype, span=)
+named_barrier_arrive(barrier_id, thread_count)
 nearbyint(x, span=)
 no_set_max_nreg()
 parallel(start, stop=, *, annotations=)
+pdl_sync()
+pdl_trigger()
 popcount(x)
 pow(x, y, span=)
 prim_func(func=, *, private=, check_well_formed=, eager_jit=)
 print(obj=, msg=, warp_group_id=, warp_id=)
 ptr(dtype=, storage_scope=, *, is_size_var=)
 ptx_arrive_barrier(barrier_id)
+ptx_arrive_cluster_barrier(mbarrier, cta_id)
 ptx_commit_group()
 ptx_cp_async(dst_access_ptr, src_access_ptr, num_elems, predicate=)
+ptx_fence_barrier_init()
+ptx_init_barrier_thread_count(barrier_id, thread_count)
 ptx_wait_group(num)
 reduce(buffer, out, reduce_type, dim, clear=, batch=, nan_propagate=, annotations=)
 reduce_absmax(buffer, out, dim=, clear=, batch=, nan_propagate=, annotations=)
@@ -252,26 +265,25 @@ warpgroup_commit_batch()
 warpgroup_fence_operand(buffer_or_ptr, offset=, num_regs=, dtype=)
 warpgroup_wait(num_mma)
 wgmma_gemm(A, B, C, transpose_A=, transpose_B=, policy=, clear_accum=, annotations=)
+wgmma_mma(A, B, C, transpose_A=, transpose_B=, policy=, clear_accum=, annotations=) -> wgmma_gemm
 ws(*warp_group_idx)
 """
 UNCHECKED = """\
 Broadcast CUDASourceCodeKernel Dtype Else GemmWarpPolicy If PrimExpr Ramp Ref Shuffle Then Var WSID WSInstr WSOpRef
     WSPipeline WSRole WSSchedule WSScope WSSync WSSyncKind While __fns abs2 add2 address_of alloc_tcgen05_smem_desc
-    alloc_tmem alloc_wgmma_desc annotate_ws_schedule bind block_rank_in_cluster buffer_store call_cpacked call_intrin
-    call_packed call_pure_extern clc_get_first_ctaid_x clc_get_first_ctaid_y clc_get_first_ctaid_z clc_is_canceled
-    clc_try_cancel clc_try_cancel_multicast cluster_arrive cluster_sync cluster_wait copy_cluster
-    cp_async_barrier_noinc create_tma_descriptor deallocate_tmem decl_buffer dp4a ds_read_tr16_b64 ds_read_tr8_b64
+    alloc_tmem alloc_wgmma_desc annotate_ws_schedule bind buffer_store call_cpacked call_intrin call_packed
+    call_pure_extern clc_get_first_ctaid_x clc_get_first_ctaid_y clc_get_first_ctaid_z clc_is_canceled clc_try_cancel
+    clc_try_cancel_multicast create_tma_descriptor deallocate_tmem decl_buffer dp4a ds_read_tr16_b64 ds_read_tr8_b64
     dtype env_thread extract_lane fma2 func_attr gemm_sp handle_add_byte_offset import_source
     increase_descriptor_offset initialize_tcgen05_descriptor initialize_wgmma_descriptor launch_thread ldg128 ldg256
     ldg32 ldg64 lds128 lds32 lds64 let loop_break make_tensor_from_addr match_all_sync match_any_sync match_buffer
-    max2 mfma mfma_store min2 mma_gemm_blockscaled mul2 named_barrier_arrive pdl_sync pdl_trigger
-    ptx_arrive_cluster_barrier ptx_fence_barrier_init ptx_init_barrier_thread_count ptx_mma_block_scale ptx_wgmma_rs
-    ptx_wgmma_ss reads region rng_init rng_rand rng_rand_float sblock sblock_alloc_buffer sblock_attr stg128 stg256
-    stg32 stg64 sts128 sts32 sts64 sub2 sync_global target tcgen05_after_thread_sync tcgen05_before_thread_sync
-    tcgen05_cp_warpx4 tcgen05_gemm tcgen05_gemm_blockscaled tcgen05_mma tcgen05_mma_arrive tcgen05_mma_blockscaled
-    tcgen05_sf_warp_transpose thread_return tma_gather4 tma_gather4_bytes tma_load tma_load_2sm tma_scatter4
-    tvm_access_ptr tvm_call_cpacked tvm_mfma tvm_mfma_store tvm_rdna_wmma tvm_storage_sync tvm_warp_shuffle
-    tvm_warp_shuffle_down tvm_warp_shuffle_up type_annotation wgmma_mma writes ws_op
+    max2 mfma mfma_store min2 mma_gemm_blockscaled mul2 ptx_mma_block_scale ptx_wgmma_rs ptx_wgmma_ss reads region
+    rng_init rng_rand rng_rand_float sblock sblock_alloc_buffer sblock_attr stg128 stg256 stg32 stg64 sts128 sts32
+    sts64 sub2 sync_global target tcgen05_after_thread_sync tcgen05_before_thread_sync tcgen05_cp_warpx4 tcgen05_gemm
+    tcgen05_gemm_blockscaled tcgen05_mma tcgen05_mma_arrive tcgen05_mma_blockscaled tcgen05_sf_warp_transpose
+    thread_return tma_gather4 tma_gather4_bytes tma_load tma_load_2sm tma_scatter4 tvm_access_ptr tvm_call_cpacked
+    tvm_mfma tvm_mfma_store tvm_rdna_wmma tvm_storage_sync tvm_warp_shuffle tvm_warp_shuffle_down tvm_warp_shuffle_up
+    type_annotation writes ws_op
 """
 EXPORTED_DTYPES = """\
 bf16 bfloat16 bfloat16x16 bfloat16x2 bfloat16x32 bfloat16x4 bfloat16x64 bfloat16x8 bool bool_ boolean double

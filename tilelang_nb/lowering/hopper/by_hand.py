@@ -28,6 +28,7 @@ from ..ops.registers import divides_registers
 from ..rewrite import constant, each_statement, map_children, with_body
 from ..shared_memory import TILES
 from .bulk_loads import MOST_RANK
+from .clusters import prepare_clusters
 from .copies_ahead import start_ahead
 from .decision import DISABLE
 from .roles import ONE_BLOCK
@@ -39,6 +40,7 @@ REGISTERS, MOST_REGISTERS, OTHER_VALUES = 65536, 255, 32
 
 def prepare(function: Any, launch: LaunchContext) -> Any:
     """The launch, with `launch.facts["tensor tiles"]` for the targets of its bulk copies; TL302 where one cannot be."""
+    function = prepare_clusters(function, launch)
     if not _asked(function.body):
         return function
     function = start_ahead(function, launch)

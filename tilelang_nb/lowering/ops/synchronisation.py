@@ -1,4 +1,4 @@
-"""Barriers that the user wrote: T.sync_threads, T.sync_warp, T.sync_grid."""
+"""Barriers that the user wrote: T.sync_threads, T.named_barrier_arrive, T.sync_warp, T.sync_grid."""
 
 from __future__ import annotations
 
@@ -23,6 +23,9 @@ def lower(call: TileCall, launch: LaunchContext) -> tir.Stmt:
         if mask is None:
             mask = tir.const(0xFFFFFFFF, "uint32")
         return tir.Evaluate(tir.call_extern("void", "__syncwarp", _unsigned(mask)), call.span)
+    if call.name == "named_arrive":
+        numbers = [tir.const(call.integer(name), "uint32") for name in ("barrier_id", "arrive_count")]
+        return tir.Evaluate(ptx["bar.arrive"](*numbers), call.span)
     if call["barrier_id"] is None:
         return tir.Evaluate(tir.call_intrin("void", "tirx.tvm_storage_sync", StringImm("shared")), call.span)
     count = call["arrive_count"]

@@ -12,6 +12,7 @@ The tile is `launch.facts["tensor tiles"]`; tensor maps go to `launch.facts["ten
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -50,8 +51,8 @@ def _on_hopper(instruction: Any, call: TileCall, launch: LaunchContext) -> tir.S
     return tir.Evaluate(instruction, call.span) if capability(launch.arch) >= BULK else nothing(call.span)
 
 
-def _boxes(call: TileCall, loading: bool, launch: LaunchContext) -> tir.Stmt:
-    """The instructions of one thread."""
+def _boxes(call: TileCall, loading: bool, launch: LaunchContext, mask: int = 0) -> tir.Stmt:
+    """The instructions of one thread.  mask: blocks of the cluster that a load fills, 0 for the own one."""
     source, target = call["source"], call["target"]
     array, shared = (source, target) if loading else (target, source)
     tile: TensorTile = launch.facts[TILES][shared.buffer]
@@ -62,7 +63,8 @@ def _boxes(call: TileCall, loading: bool, launch: LaunchContext) -> tir.Stmt:
         tensor = tensor_map(RegionOperand(array.buffer, tuple(begin), _sides(array, box)), tile, launch)
         if loading:
             barrier = call["barrier"]
-            parts.append(load_box(tensor, begin, start, tir.BufferLoad(barrier.buffer, list(barrier.begin)), call.span))
+            counting = tir.BufferLoad(barrier.buffer, list(barrier.begin))
+            parts.append(load_box(tensor, begin, start, counting, call.span, mask))
         else:
             parts.append(store_box(tensor, begin, start, call.span))
     return sequence(parts, call.span)
@@ -110,14 +112,37 @@ def _by_some_threads(call: TileCall, launch: LaunchContext) -> tir.Stmt:
     announced = mbarriers.lower(
         TileCall("barrier_expect_tx", {"barrier": call["barrier"], "bytes": size}, call.span), launch
     )
-    return tir.IfThenElse(lead, sequence([announced, _boxes(call, True, launch)]), None, call.span)
+    loaded = _boxes(call, True, launch)
+    if call["mask"] is not None:
+        loaded = _for_blocks(call, loaded, launch)
+    return tir.IfThenElse(lead, sequence([announced, loaded]), None, call.span)
 
 
-def load_box(tensor: TensorMap, begin: Sequence[Any], start: Any, barrier: Any, span: Any) -> tir.Stmt:
-    """One box from `begin` on, in the order of the array's dimensions, to the element `start` of shared memory."""
+def _for_blocks(call: TileCall, alone: tir.Stmt, launch: LaunchContext) -> tir.Stmt:
+    """The first block that the mask names loads for all of them; one that it does not name loads for itself."""
+    mask, rank = call.integer("mask"), launch.rank
+    first = (mask & -mask).bit_length() - 1
+    blocks = math.prod(launch.cluster)
+    others = [block for block in range(blocks) if not mask >> block & 1]
+    together = _boxes(call, True, launch, mask)
+    if not others:
+        return tir.IfThenElse(tir.EQ(rank, first), together, None, call.span)
+    outside: Any = tir.EQ(rank, others[0])
+    for block in others[1:]:
+        outside = tir.Or(outside, tir.EQ(rank, block))
+    return tir.IfThenElse(tir.EQ(rank, first), together, tir.IfThenElse(outside, alone, None, call.span), call.span)
+
+
+def load_box(tensor: TensorMap, begin: Sequence[Any], start: Any, barrier: Any, span: Any, mask: int = 0) -> tir.Stmt:
+    """One box from `begin` on, in the order of the array's dimensions, to the element `start` of shared memory.
+
+    mask: bits of the blocks of the cluster that get it at this place, 0 for the own block.
+    """
     where = [_number(index) for index in reversed(begin)]
-    load = ptx[_LOAD.format(rank=len(where))]
+    load = ptx[_LOAD.format(rank=len(where)) + (".multicast::cluster" if mask else "")]
     arguments = [tir.address_of(start), tir.address_of(tensor.variable), *where, tir.address_of(barrier)]
+    if mask:
+        arguments.append(tir.const(mask, "uint16"))
     return tir.Evaluate(load(*arguments), span)
 
 

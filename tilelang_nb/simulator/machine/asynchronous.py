@@ -18,7 +18,10 @@ UNITS = {4: np.uint32, 8: np.uint64, 16: np.complex128}
 
 @dataclass
 class Flight:
-    """One copy statement under way: target in units of its size, data, and what the shadow is told at landing."""
+    """One copy statement under way: target in units of its size, data, and what the shadow is told at landing.
+
+    landed: a barrier that counts the copies has been waited for.
+    """
 
     unit: Any
     target: Array
@@ -26,6 +29,17 @@ class Flight:
     cells: Array | None
     codes: Array | None
     site: int
+    landed: bool = False
+
+
+@dataclass
+class Arrivals:
+    """Arrivals at an mbarrier that count when copies have landed: of so many threads, with their copies."""
+
+    flights: list[Flight]
+    lanes: int
+    site: int
+    bytes: int = 0
 
 
 class AsynchronousCopies:
@@ -75,7 +89,7 @@ class AsynchronousCopies:
                 self.misaligned(site, size, odd)
                 lanes = lanes & ~odd
         to = np.broadcast_to(to, (self.B, self.T))[lanes]
-        flat = to + np.broadcast_to(self.block_column * self.machine.stride, (self.B, self.T))[lanes]
+        flat = to + np.broadcast_to(self.window_column * self.machine.stride, (self.B, self.T))[lanes]
         data = self._bytes_read(array, start[lanes], size, needed[lanes], None if reading is None else reading[lanes])
         unit = UNITS[size]
         flight = Flight(unit, flat // size, data.view(unit)[:, 0], None, None, sites[0])
@@ -143,9 +157,33 @@ class AsynchronousCopies:
         """cp.async.wait_group: all but the last `allowed` groups land."""
         while len(self.groups) > allowed:
             for flight in self.groups.pop(0):
+                if flight.landed:
+                    continue
                 self.machine.view(flight.unit)[flight.target] = flight.data
                 if flight.cells is not None:
                     self.machine.shared_shadow.copy_landed(self, flight.cells, flight.codes, flight.site)
+
+    def arrive_after_copies(self, address: Array, mask: Array, site: int) -> None:
+        """cp.async.mbarrier.arrive.noinc: an arrival when all copies that the threads started so far have landed."""
+        flights = [flight for group in (*self.groups, self.open_copies) for flight in group if not flight.landed]
+        for block, lanes, at in self.members(mask, address):
+            barrier = self._mbarrier(block, at, site)
+            self._release(barrier.known)
+            barrier.flying.append(Arrivals(flights, lanes, site))
+
+    def land_copies(self, arrivals: Arrivals, barrier: Any) -> None:
+        """Somebody waits for the barrier."""
+        for flight in arrivals.flights:
+            if flight.landed:
+                continue
+            flight.landed = True
+            self.machine.view(flight.unit)[flight.target] = flight.data
+            if flight.cells is not None:
+                epoch = self.machine.epochs.next(barrier.engine)
+                self.machine.shared_shadow.copy_landed_at(epoch, flight.cells, flight.codes, flight.site)
+        if self.machine.checks:
+            barrier.known[barrier.engine] = self.machine.epochs.next(barrier.engine)
+        barrier.pending -= arrivals.lanes
 
     def wait_all_copies(self) -> None:
         """cp.async.wait_all: also those that no group holds."""

@@ -165,7 +165,7 @@ class Barriers:
     def _arrive(self, number: Any, threads: Any, mask: Mask) -> list[tuple[NamedBarrier, int, int, int]]:
         table = []
         for block, lanes, which, expected in self.members(mask, number, threads):
-            barrier = self.machine.named.setdefault((block, which), NamedBarrier())
+            barrier = self.machine.named.setdefault((block + self.first, which), NamedBarrier())
             self._release(barrier.known)
             table.append((barrier, barrier.generation, which, expected))
             barrier.come(-(-lanes // 32) * 32 if expected % 32 == 0 else lanes, expected)  # they count whole warps
@@ -195,14 +195,17 @@ class Barriers:
 
     # ---- mbarriers ----
     def _mbarrier(self, block: int, address: int, site: int) -> MBarrier:
-        barrier = self.machine.mbarriers.get((block, address))
+        return self._mbarrier_at(block + self.first, address, site)
+
+    def _mbarrier_at(self, window: int, address: int, site: int) -> MBarrier:
+        barrier = self.machine.mbarriers.get((window, address))
         if barrier is None:
             raise Deadlock(f"the barrier `{self.machine.sites[site].buffer}` was never initialised", site)
         return barrier
 
     def mbarrier_init(self, address: Any, count: Any, mask: Mask, site: int) -> None:
         for block, _, at, number in self.members(mask, address, count):
-            self.machine.mbarriers[block, at] = MBarrier(number, number, engine=self.machine.engine_of(at))
+            self.machine.mbarriers[block + self.first, at] = MBarrier(number, number, engine=self.machine.engine_of(at))
 
     def mbarrier_expect(self, address: Any, count: Any, mask: Mask, site: int) -> None:
         for block, lanes, at, number in self.members(mask, address, count):
@@ -253,7 +256,7 @@ class Barriers:
                 yield from function(self, *arguments)  # the strand goes this way as a whole
                 return
             for cut in _runs(chosen, self.threads):
-                child = type(self)(self.machine, self.block_ids, self.threads[cut])
+                child = type(self)(self.machine, self.block_ids, self.threads[cut], self.first)
                 known: dict[int, int] = {}
                 self._release(known)
                 child._acquire(known)

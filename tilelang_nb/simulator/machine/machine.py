@@ -44,6 +44,7 @@ class Machine:
     """The blocks in flight.
 
     threads: of one block.  block, grid: extents by axis.  granule: bytes per entry of the shared shadow.
+    ranks: blocks of a cluster; windows of shared memory are those of all first blocks, then of all second ones.
     progress: told the number of an outer loop and which part of its turns is done.
     """
 
@@ -65,6 +66,7 @@ class Machine:
         meetings: np.ndarray,
         printed: list[str],
         sizes: dict[Any, int],
+        ranks: int = 1,
         progress: Callable[[int, float], None] | None = None,
     ):
         self.block, self.grid, self.sites, self.details, self.checks = block, grid, sites, details, checks
@@ -77,6 +79,7 @@ class Machine:
         self.shared_shadow = Shadow(blocks * self.stride // granule, False) if checks and shared_bytes else None
         self.mbarriers: dict[tuple[int, int], Any] = {}
         self.named: dict[tuple[int, int], Any] = {}
+        self.clusters: dict[int, Any] = {}  # number of a cluster in flight -> its barrier
         self.engines: dict[int, int] = {}  # address of an mbarrier -> the strand that its copies count as
         self.fences: dict[int, int] = {}  # strand -> its last epoch that asynchronous reads may see
         self.registers: dict[int, dict[int, int]] = {}  # block -> warp group -> registers of each of its threads
@@ -85,6 +88,7 @@ class Machine:
         self.all_strands: list[Any] = []
         self.steps, self.printed, self.sizes = steps, printed, sizes
         self.stopped, self.progress = Stopped(), progress
+        self.ranks, self.in_flight = ranks, blocks // ranks  # blocks of a cluster; clusters
 
     def new_strand(self) -> int:
         self.strands += 1
@@ -134,6 +138,25 @@ class Machine:
         for barrier in self.mbarriers.values():
             for load in barrier.flying:
                 self.findings.never_landed(load.site, 1)
+
+    def run_together(self, strands: list[tuple[Any, Generator[Wait, None, None]]]) -> None:
+        """Drive the blocks of clusters, each rank as a strand, until all have ended."""
+        waiting: dict[Any, Wait] = {}
+        running = list(strands)
+        while running:
+            moved = False
+            for strand, generator in list(running):
+                wait = waiting.get(strand)
+                if wait is not None and not wait.ready():
+                    continue
+                moved = True
+                try:
+                    waiting[strand] = next(generator)
+                except StopIteration:
+                    running.remove((strand, generator))
+            if not moved:
+                texts = [strand.of_block(waiting[strand].text, waiting[strand].told) for strand, _ in running]
+                raise Deadlock("; ".join(texts), waiting[running[0][0]].site)
 
     def run(self, generator: Generator[Wait, None, None]) -> None:
         """Drive the first strand; what it waits for can only come from itself."""

@@ -116,7 +116,7 @@ class MatrixInstructions:
             self.misaligned(site, ROW_BYTES, (address & (ROW_BYTES - 1)) != 0)
             address = address & ~(ROW_BYTES - 1)
         address = self.by_warp(address, 0)[..., : 8 * count]
-        rows = address + self.block_column[:, :, None] * self.machine.stride
+        rows = address + self.window_column[:, :, None] * self.machine.stride
         rows = rows.reshape(-1, 8 * count) >> 4
         if self.machine.checks:
             self._check_rows(kind, rows, address.reshape(-1, 8 * count), part, start, mask, site)

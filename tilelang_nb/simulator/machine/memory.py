@@ -32,7 +32,7 @@ class MemoryAccess:
 
     def _flat(self, index: Array, itemsize: int) -> Array:
         """Element index in the window of its block -> index into all shared memory."""
-        return index + self.block_column * (self.machine.stride // itemsize)
+        return index + self.window_column * (self.machine.stride // itemsize)
 
     @staticmethod
     def _zero_outside(value: Array, ok: Array | None) -> Array:

@@ -12,6 +12,7 @@ import numpy as np
 
 from .asynchronous import AsynchronousCopies
 from .barriers import Barriers
+from .clusters import Clusters
 from .edges import Edges
 from .matrices import MatrixInstructions
 from .memory import MemoryAccess
@@ -28,15 +29,19 @@ Mask = Any
 
 class Strand(
     Registers, MemoryAccess, Warps, MatrixInstructions, AsynchronousCopies, TensorCopies, WarpGroups, Barriers,
-    Messages, UndefinedArithmetic, Edges,
+    Clusters, Messages, UndefinedArithmetic, Edges,
 ):  # fmt: skip
-    """block_ids: linear numbers of the blocks.  threads: linear numbers inside a block, ascending and contiguous."""
+    """block_ids: linear numbers of the blocks.  threads: linear numbers inside a block, ascending and contiguous.
 
-    def __init__(self, machine: Any, block_ids: np.ndarray, threads: np.ndarray):
+    first: which window of shared memory is that of the first block; those of the others follow it.
+    """
+
+    def __init__(self, machine: Any, block_ids: np.ndarray, threads: np.ndarray, first: int = 0):
         self.machine, self.findings, self.counters = machine, machine.findings, machine.counters
         self.block_ids, self.threads = block_ids, threads
         self.B, self.T = len(block_ids), len(threads)
         self.block_column = np.arange(self.B, dtype=np.intp)[:, None]
+        self.first, self.window_column = first, self.block_column + first
         self.thread_row = np.arange(self.T, dtype=np.intp)
         # a number of each thread over the whole grid, from 1: what the shadow memories remember
         self.codes = block_ids.astype(np.int64)[:, None] * machine.threads + threads + 1

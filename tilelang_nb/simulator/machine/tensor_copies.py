@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from .arithmetic import strided
+from .asynchronous import Arrivals
 from .shadow import EPOCH_SHIFT
 
 Array = Any
@@ -88,6 +89,13 @@ class TensorLoad:
     def bytes(self) -> int:
         return self.view.bytes * self.times
 
+    def fetched(self, strand: Any) -> Array:
+        """The bytes of the box, now."""
+        box = np.zeros(self.view.shape, self.view.array.data.dtype)
+        whole, part = self.view.region(self.coordinates)
+        box[part] = self.view.elements()[whole]
+        return box.reshape(-1).view(np.uint8)
+
 
 @dataclass
 class TensorStore:
@@ -126,27 +134,35 @@ class TensorCopies:
     # ---- loads ----
     def tensor_load(
         self, target: Array, view: TensorView, coordinates: tuple[Array, ...], barrier: Array, mask: Array,
-        sites: tuple[int, int],
+        sites: tuple[int, int], blocks: int = 0,
     ) -> None:  # fmt: skip
         """Start a copy of a box.
 
         target, barrier: byte addresses in the window of the block.  coordinates: of the first element of the box.
-        sites: of the write and of the barrier.
+        sites: of the write and of the barrier.  blocks: bits of the blocks of the cluster that get it, 0 for the own.
         """
         for block, lanes, at, bar, *where in self.members(mask, target, barrier, *coordinates):
-            waiting = self._mbarrier(block, bar, sites[1])
-            chunks = self._chunks(block, at, view, mask, sites[0])
-            load = TensorLoad(view, tuple(where), chunks, None, None, sites[0], block, lanes)
-            if self.machine.checks:
-                load.cells = self._cells_of(chunks)
-                code = self.machine.shared_shadow.many_of(self)[block]
-                load.codes = np.broadcast_to(code, load.cells.shape)
-                self.machine.shared_shadow.copy_departed(self, load.cells, load.codes, sites[0])
-                self._note_global_read(load)
-                self.counters.count("tensor load", lanes)
-            waiting.flying.append(load)
+            for window in self.windows_of(block, blocks, sites[0]):
+                self._load_into(window, block, lanes, at, view, where, bar, mask, sites)
 
-    def _chunks(self, block: int, at: int, view: TensorView, mask: Array, site: int) -> Array:
+    def _load_into(
+        self, window: int, block: int, lanes: int, at: int, view: TensorView, where: list[int], bar: int, mask: Array,
+        sites: tuple[int, int],
+    ) -> None:  # fmt: skip
+        waiting = self._mbarrier_at(window, bar, sites[1])
+        chunks = self._chunks(block, at, view, mask, sites[0], window)
+        load = TensorLoad(view, tuple(where), chunks, None, None, sites[0], block, lanes)
+        if self.machine.checks:
+            load.cells = self._cells_of(chunks)
+            code = self.machine.shared_shadow.many_of(self)[block]
+            load.codes = np.broadcast_to(code, load.cells.shape)
+            self.machine.shared_shadow.copy_departed(self, load.cells, load.codes, sites[0])
+            self._note_global_read(load)
+            self.counters.count("tensor load", lanes)
+        waiting.flying.append(load)
+
+    def _chunks(self, block: int, at: int, view: TensorView, mask: Array, site: int, window: int = -1) -> Array:
+        """The chunks of a box at an address in a window of shared memory, that of the block if it is not given."""
         alignment = max(8 * view.swizzle, ALIGNMENT)
         if at % ALIGNMENT or (view.swizzle and at % alignment):
             lanes = np.zeros((self.B, self.T), np.bool_)
@@ -158,7 +174,7 @@ class TensorCopies:
         if view.bytes + at > room:
             self.outside_copy(site, np.broadcast_to(True, (self.B, self.T)), view.bytes)
             addresses = addresses % room
-        return (addresses + block * room) >> 4
+        return (addresses + (block + self.first if window < 0 else window) * room) >> 4
 
     def _cells_of(self, chunks: Array) -> Array:
         granules = CHUNK // self.machine.granule
@@ -178,10 +194,10 @@ class TensorCopies:
         machine = self.machine
         while barrier.flying:
             load = barrier.flying.pop(0)
-            box = np.zeros(load.view.shape, load.view.array.data.dtype)
-            whole, part = load.view.region(load.coordinates)
-            box[part] = load.view.elements()[whole]
-            machine.view(np.complex128)[load.chunks] = box.reshape(-1).view(np.uint8).view(np.complex128)
+            if isinstance(load, Arrivals):
+                self.land_copies(load, barrier)
+                continue
+            machine.view(np.complex128)[load.chunks] = load.fetched(self).view(np.complex128)
             if load.cells is not None:
                 epoch = machine.epochs.next(barrier.engine)
                 machine.shared_shadow.copy_landed_at(epoch, load.cells, load.codes, load.site)

@@ -99,7 +99,7 @@ class WarpGroups:
             row, chunk = np.arange(lines)[:, None], np.arange(depth * itemsize // CHUNK)[None, :]
             place = row // 8 * descriptor.stride + row % 8 * span + chunk * CHUNK
         addresses = swizzled(descriptor.start[:, None, None] + place, descriptor.span) % self.machine.stride
-        window = np.repeat(self.block_column[:, 0], self.T // WARPGROUP) * self.machine.stride
+        window = np.repeat(self.window_column[:, 0], self.T // WARPGROUP) * self.machine.stride
         operand = Operand(None, (addresses + window[:, None, None]) >> 4, turned, None, None, None, site)
         if self.machine.checks:
             self._started(operand, active)

@@ -11,7 +11,7 @@ from tvm.backend.cuda.ptx.table import TABLE
 from .calls import STATEMENTS, Calls
 from .inspection import call_name, extern_name
 from .matrix_calls import TYPES, operands_of, read_registers, register_slice
-from .values import BULK_COPY, Unsupported
+from .values import BULK_COPY, NUMPY, Unsupported
 
 DESCRIPTOR = "tl_wgmma_descriptor"
 _KINDS = ("f16", "f16_f16acc", "bf16", "tf32", "fp8", "int")
@@ -50,7 +50,7 @@ def _shared(t: Calls, node: Any, kind: str) -> tuple[str, int]:
 
 
 def _rank(tokens: dict[str, str]) -> int:
-    if tokens["load_mode"] != "tile" or tokens.get("multicast"):
+    if tokens["load_mode"] != "tile":
         raise Unsupported(f"a bulk copy {' '.join(filter(None, tokens.values()))}", None)
     return int(tokens["dim"][0])
 
@@ -66,7 +66,8 @@ def _tensor_load(t: Calls, name: str, arguments: list[Any]) -> None:
     barrier, label = t.barrier(operands[2 + rank])
     sites = site, t.site("mbarrier", label)
     view, where = _tensor_map(t, operands[1], False), _coordinates(t, operands[2 : 2 + rank])
-    t.emit(f"S.tensor_load({target}, {view}, {where}, {barrier}, {t.mask}, {sites})")
+    blocks = int(operands[3 + rank]) if tokens.get("multicast") else 0
+    t.emit(f"S.tensor_load({target}, {view}, {where}, {barrier}, {t.mask}, {sites}, {blocks})")
 
 
 def _tensor_store(t: Calls, name: str, arguments: list[Any]) -> None:
@@ -150,6 +151,41 @@ def _set_registers(t: Calls, name: str, arguments: list[Any]) -> None:
     t.emit(f"yield from S.set_registers({increase}, {int(operands[0])}, {t.mask}, {t.site('setmaxnreg')})")
 
 
+def _cluster_arrive(t: Calls, name: str, arguments: list[Any]) -> None:
+    t.emit(f"S.cluster_arrive({t.mask})")
+
+
+def _cluster_wait(t: Calls, name: str, arguments: list[Any]) -> None:
+    t.emit(f"yield from S.cluster_wait({t.mask}, {t.site('cluster barrier')})")
+
+
+def _arrive_at_block(t: Calls, arguments: list[Any]) -> None:
+    """barrier, block; barrier, bytes, block"""
+    address, name = t.barrier(arguments[0])
+    size = f", {t.expression(arguments[1]).text}" if len(arguments) > 2 else ""
+    block = t.expression(arguments[-1]).text
+    t.emit(f"S.arrive_at_block({address}, {block}, {t.mask}, {t.site('mbarrier', name)}{size})")
+
+
+def _store_at_block(t: Calls, arguments: list[Any]) -> None:
+    """place, value, block"""
+    buffer, _ = t.pointer(arguments[0])
+    address, site = _shared(t, arguments[0], "write")
+    value, block = t.typed(t.expression(arguments[1])), t.expression(arguments[2]).text
+    dtype = NUMPY[t.storage(buffer).dtype]
+    t.emit(f"S.store_at_block({dtype}, {address}, {value}, {block}, {t.mask}, {site})")
+
+
+def _copy_to_block(t: Calls, arguments: list[Any]) -> None:
+    """target, source, bytes, barrier, block"""
+    target, written = _shared(t, arguments[0], BULK_COPY)
+    source, read = _shared(t, arguments[1], "read")
+    barrier, label = t.barrier(arguments[3])
+    size, block = t.expression(arguments[2]).text, t.expression(arguments[4]).text
+    sites = written, read, t.site("mbarrier", label)
+    t.emit(f"S.copy_to_block({target}, {source}, {size}, {barrier}, {block}, {t.mask}, {sites})")
+
+
 HOPPER_STATEMENTS = {
     "cp_async_bulk_tensor_g2s_cluster": _tensor_load,
     "cp_async_bulk_tensor_g2s_cta": _tensor_load,
@@ -164,7 +200,21 @@ HOPPER_STATEMENTS = {
     "fence_proxy": _proxy_fence,
     "fence_proxy_async": _proxy_fence,
     "setmaxnreg": _set_registers,
+    "barrier_cluster_arrive": _cluster_arrive,
+    "barrier_cluster_wait": _cluster_wait,
 }
+
+
+def _arrive_after_copies(t: Calls, arguments: list[Any]) -> None:
+    address, name = t.barrier(arguments[0])
+    t.emit(f"S.arrive_after_copies({address}, {t.mask}, {t.site('mbarrier', name)})")
+
+
+STATEMENTS["tirx.ptx.cp_async_mbarrier_arrive"] = _arrive_after_copies
+STATEMENTS["tl_arrive_at_block"] = STATEMENTS["tl_expect_at_block"] = _arrive_at_block
+STATEMENTS["tl_store_at_block"] = _store_at_block
+STATEMENTS["tl_copy_to_block"] = _copy_to_block
+STATEMENTS["tirx.cuda.mbarrier_wait_acquire_cluster"] = STATEMENTS["tirx.cuda.mbarrier_wait"]
 assert HOPPER_STATEMENTS.keys() <= TABLE.keys() | {"fence_proxy_async"}
 STATEMENTS.update(
     {

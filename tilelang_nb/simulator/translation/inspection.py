@@ -18,6 +18,8 @@ from .values import Unsupported, dtype_of, is_float, is_integer
 BLOCKING = frozenset(
     {
         "tirx.cuda.mbarrier_wait",
+        "tirx.cuda.mbarrier_wait_acquire_cluster",
+        "tirx.ptx.barrier_cluster_wait",
         "tirx.ptx.bar_sync",
         "tirx.ptx.barrier_sync",
         "tirx.ptx.bar_sync_count",

@@ -1,0 +1,128 @@
+"""Signals between the parts of a block: named barriers that one side only arrives at, and copies that arrive when they
+have landed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from lowering.hopper import lowered
+
+from tilelang_nb.device import generate
+from tilelang_nb.simulator import Program
+
+NAMED = """
+@T.prim_func
+def k(A: T.Tensor((4, 128), "float32"), B: T.Tensor((4, 128), "float32")):
+    with T.Kernel(1, threads=256):
+        s = T.alloc_shared((128,), "float32")
+        with T.ws(0):
+            for n in range(4):
+                if n > 0:
+                    T.sync_threads(9, 256)
+                for i in T.Parallel(128):
+                    s[i] = A[n, i] * 2
+                {arrive}
+        with T.ws(1):
+            for n in range(4):
+                T.sync_threads(8, 256)
+                for i in T.Parallel(128):
+                    B[n, i] = s[127 - i]
+                if n < 3:
+                    {free}
+"""
+ARRIVE, FREE = "T.named_barrier_arrive(8, 256)", "T.named_barrier_arrive(9, 256)"
+LANDED = """
+@T.prim_func
+def k(A: T.Tensor((6, 512), "float32"), B: T.Tensor((6, 512), "float32")):
+    with T.Kernel(1, threads=256):
+        s = T.alloc_shared((2, 512), "float32")
+        full = T.alloc_barrier([128] * 2)
+        empty = T.alloc_barrier([128] * 2)
+        with T.ws(0):
+            for n in range(6):
+                T.barrier_wait(empty[n % 2], (n // 2 % 2) ^ 1)
+                T.async_copy(A[n, 0:512], s[n % 2, 0:512])
+                T.cp_async_barrier_noinc(full[n % 2])
+        with T.ws(1):
+            for n in range(6):
+                {wait}
+                for i in T.Parallel(512):
+                    B[n, i] = s[n % 2, 511 - i]
+                T.barrier_arrive(empty[n % 2])
+"""
+WAIT = "T.barrier_wait(full[n % 2], n // 2 % 2)"
+RESTARTED = """
+@T.prim_func
+def k(A: T.Tensor((64,), "float32"), B: T.Tensor((64,), "float32")):
+    with T.Kernel(1, threads=64):
+        s = T.alloc_shared((64,), "float32")
+        bar = T.alloc_barrier(7)
+        T.ptx_init_barrier_thread_count(bar, 64)
+        T.ptx_fence_barrier_init()
+        T.pdl_sync()
+        i = T.get_thread_binding()
+        s[i] = A[i]
+        T.barrier_arrive(bar)
+        T.barrier_wait(bar, 0)
+        B[i] = s[63 - i]
+        T.pdl_trigger()
+"""
+
+
+def run(text: str, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray, tuple[Any, ...]]:
+    """(A, B, findings)."""
+    a = np.random.default_rng(3).integers(-9, 9, shape).astype(np.float32)
+    b = np.full(shape, np.nan, np.float32)
+    findings = Program(lowered(text, {}).launches[0]).run({"A": a, "B": b}).findings
+    return a, b, findings
+
+
+def line_of(text: str, part: str) -> int:
+    return 1 + next(number for number, line in enumerate(text.splitlines()) if part in line)
+
+
+def test_one_side_arrives_and_the_other_one_waits() -> None:
+    a, b, findings = run(NAMED.format(arrive=ARRIVE, free=FREE), (4, 128))
+    np.testing.assert_array_equal(b, a[:, ::-1] * 2)
+    assert findings == (), [str(one) for one in findings]
+
+
+def test_a_missing_arrival_at_a_named_barrier_is_found() -> None:
+    text = NAMED.format(arrive=ARRIVE, free="pass")
+    _, _, findings = run(text, (4, 128))
+    assert [one.code for one in findings] == ["TL405"] and "barrier 9: 128 of 256 threads" in findings[0].message
+
+
+def test_arrivals_that_nobody_waits_for_leave_a_race() -> None:
+    text = NAMED.format(arrive=ARRIVE, free=FREE).replace("                T.sync_threads(8, 256)\n", "")
+    text = text.replace("                if n > 0:\n                    T.sync_threads(9, 256)\n", "")
+    _, _, findings = run(text, (4, 128))
+    assert {one.code for one in findings} >= {"TL401"}
+
+
+def test_copies_arrive_when_they_have_landed() -> None:
+    a, b, findings = run(LANDED.format(wait=WAIT), (6, 512))
+    np.testing.assert_array_equal(b, a[:, ::-1])
+    assert findings == (), [str(one) for one in findings]
+
+
+def test_reading_before_the_copies_have_landed_is_found() -> None:
+    text = LANDED.format(wait="pass")
+    _, _, findings = run(text, (6, 512))
+    assert ("TL401", line_of(text, "B[n, i] =")) in [(one.code, one.span.line) for one in findings]
+    assert any("while an asynchronous copy is writing it" in one.message for one in findings)
+
+
+def test_a_barrier_is_started_anew() -> None:
+    a, b, findings = run(RESTARTED, (64,))
+    np.testing.assert_array_equal(b, a[::-1])
+    assert findings == (), [str(one) for one in findings]
+
+
+@pytest.mark.parametrize("text", [NAMED.format(arrive=ARRIVE, free=FREE), LANDED.format(wait=WAIT), RESTARTED])
+def test_the_device_compiler_takes_them(text: str) -> None:
+    program = generate(lowered(text, {}), arch="sm_90a", options={})
+    assert not program.diagnostics and program.cubin

@@ -1,0 +1,42 @@
+"""Calls by which threads of a block wait for each other, warps signal each other, and blocks of a cluster do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tvm
+import tvm_ffi
+
+WARP_SIGNALS = (
+    "tirx.cuda.mbarrier_wait",
+    "tirx.cuda.mbarrier_wait_acquire_cluster",
+    "tirx.ptx.bar_arrive",
+)
+CLUSTER_BARRIER = "tirx.ptx.barrier_cluster_wait"
+SIGNALS = (*WARP_SIGNALS, CLUSTER_BARRIER)  # threads, or blocks of a cluster, are not in step
+
+
+def is_barrier(expr: Any, threads: int, count: int) -> bool:
+    """The expression makes all threads wait for each other: the `count` ones of `T.ws`, or with 0 all of the block."""
+    if type(expr) is not tvm.ir.Call:
+        return False
+    name = expr.op.name
+    if name == "tirx.call_extern":
+        return str(expr.args[0].value).startswith("__syncthreads")
+    if name == CLUSTER_BARRIER:
+        return not count
+    return name == "tirx.tvm_storage_sync" or (
+        name == "tirx.ptx.bar_sync_count" and int(expr.args[1]) == (count or threads)
+    )
+
+
+def signals(body: Any) -> bool:
+    """Do warps signal each other?"""
+    found: list[Any] = []
+
+    def visit(call: Any) -> None:
+        if getattr(call.op, "name", "") in WARP_SIGNALS:
+            found.append(call)
+
+    tvm_ffi.structural_walk(body, (tvm.ir.Call, visit))
+    return bool(found)
