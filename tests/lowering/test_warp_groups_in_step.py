@@ -148,13 +148,13 @@ def test_weights_that_threads_widen_into_the_tile_of_B(threads: int, loop: str) 
 
 LEFT = """
 @T.prim_func
-def k(A: T.Tensor((256, 256), "{narrow}"), B: T.Tensor((256, 256), "{dtype}"), C: T.Tensor((256, 256), "float32")):
+def k(A: T.Tensor((256, 256), "{given}"), B: T.Tensor((256, 256), "{host}"), C: T.Tensor((256, 256), "{total}")):
     with T.Kernel(2, 2, threads={threads}) as (bx, by):
         q_s = T.alloc_shared((128, {bk}), "{narrow}")
         q = T.alloc_fragment((128, {bk}), "{narrow}")
         left = T.alloc_fragment((128, {bk}), "{dtype}")
         B_s = T.alloc_shared((128, {bk}), "{dtype}")
-        C_l = T.alloc_fragment((128, 128), "float32")
+        C_l = T.alloc_fragment((128, 128), "{total}")
         T.clear(C_l)
         for ko in T.{loop}:
             T.copy(A[by * 128, ko * {bk}], q_s)
@@ -170,15 +170,23 @@ def k(A: T.Tensor((256, 256), "{narrow}"), B: T.Tensor((256, 256), "{dtype}"), C
 @pytest.mark.parametrize("threads", [128, 256])
 @pytest.mark.parametrize("loop", ["serial", "Pipelined"])
 @pytest.mark.parametrize(
-    ("narrow", "dtype", "bk"), [("int8", "float16", 64), ("float16", "float16", 128), ("int8", "bfloat16", 64)]
+    ("narrow", "dtype", "bk"),
+    [
+        *(("int8", "float16", 64), ("float16", "float16", 128), ("int8", "bfloat16", 64), ("int8", "int8", 64)),
+        *(("float8_e4m3fn", "float8_e4m3fn", 64), ("tfloat32", "tfloat32", 32)),
+    ],
 )
 def test_left_operands_in_registers(narrow: str, dtype: str, bk: int, loop: str, threads: int) -> None:
     turns = 256 // bk
     written = f"Pipelined({turns}, num_stages=2)" if loop == "Pipelined" else f"serial({turns})"
+    given, host = (name.replace("tfloat32", "float32") for name in (narrow, dtype))
+    total = "int32" if dtype == "int8" else "float32"
     rng = np.random.default_rng(bk)
-    a, b = (rng.integers(-4, 5, (256, 256)).astype(np.float32).astype(numpy_type(name)) for name in (narrow, dtype))
-    arguments = {"A": a, "B": b, "C": np.full((256, 256), np.nan, np.float32)}
-    text = LEFT.format(narrow=narrow, dtype=dtype, bk=bk, loop=written, threads=threads)
+    a, b = (rng.integers(-4, 5, (256, 256)).astype(np.float32).astype(numpy_type(name)) for name in (given, host))
+    arguments = {"A": a, "B": b, "C": np.full((256, 256), 99, numpy_type(total))}
+    text = LEFT.format(
+        narrow=narrow, dtype=dtype, bk=bk, loop=written, threads=threads, given=given, host=host, total=total
+    )
     result = agrees(text, arguments, C=a.astype(np.float64) @ b.astype(np.float64).T)
     assert all("wgmma" in one for one in products(result)), products(result)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import tvm
 from tvm import tirx as tir
 from tvm.script.tirx import ptx
 
@@ -35,7 +36,8 @@ from .accumulators import Accumulators
 from .engine import extents, operand_dtype
 from .packing import packed
 
-HALVES = 2  # elements of an A operand in one register
+REGISTER = 4  # bytes
+OPERANDS = "operands of warp groups"  # the fact: products, each with its engine
 PACKED = "packed operands"  # the fact: per-thread arrays that hold fragments as products take them
 GROUPED = "accumulators of warp groups"  # the fact, where some products are theirs and others are not
 REFUSED = "products of warps"  # the fact: why products are not those of warp groups, by accumulator
@@ -95,8 +97,8 @@ def choose(call: TileCall, tiles: dict[Any, TensorTile], threads: int) -> GroupE
         return "wgmma takes its operands from tiles that bulk copies fill"
     if not _whole(b, tiles) or not (_whole_fragment(a) if held else _whole(a, tiles)):
         return "wgmma takes whole tiles"
-    if held and (call.boolean("transpose_a") or operand_dtype(call) not in ("float16", "bfloat16")):
-        return "wgmma takes A from registers only as it is, and of 16 bits"
+    if held and call.boolean("transpose_a"):
+        return "wgmma takes A from registers only as it is"
     word = _OPERANDS[dtype][0]
     other = _OPERANDS.get(dtype_of(b.buffer), (word, {}))[0] if dtype != "tfloat32" else word
     turned = call.boolean("transpose_a"), not call.boolean("transpose_b")
@@ -140,6 +142,16 @@ def registers_of(accumulator: Any, threads: int) -> int:
     return rows * columns // threads
 
 
+def operand_words(left: Any, threads: int) -> int:
+    """32-bit registers of each thread that an A in a fragment takes as an operand."""
+    return registers_of(left, threads) // _each(left)
+
+
+def _each(buffer: Any) -> int:
+    """Elements of an A operand in one register."""
+    return REGISTER // (tvm.DataType(dtype_of(buffer)).bits // 8)
+
+
 def engine_of(call: TileCall, launch: LaunchContext, threads: int) -> GroupEngine | None:
     """The engine, where the operands' tiles have the layout of bulk copies."""
     tiles = launch.facts.get(TILES, {})
@@ -156,7 +168,7 @@ def constrain(call: TileCall, inference: Inference, engine: GroupEngine) -> None
     a, c = call["a"].buffer, call["c"].buffer
     inference.settle(c, group_accumulator(tuple(int(extent) for extent in c.ty.shape), engine.grid), call.span)
     if scope(a) == FRAGMENT:
-        layout = group_operand(tuple(int(extent) for extent in a.ty.shape), engine.grid, HALVES)
+        layout = group_operand(tuple(int(extent) for extent in a.ty.shape), engine.grid, _each(a))
         known = inference.layout(a)
         if known is None or not same_threads(known, layout):
             inference.settle(a, layout, call.span)
@@ -234,8 +246,8 @@ def _seen(call: TileCall, launch: LaunchContext) -> list[tir.Stmt]:
 
 
 def _packed_operand(buffer: Any, words: Any, slabs: int, steps: int, launch: LaunchContext) -> tir.Stmt:
-    """A in registers of two elements, all of it before the first product: none may change while one runs."""
-    layout, held = launch.layouts[buffer], launch.registers[buffer]
+    """A in registers of one to four elements, all of it before the first product: none may change while one runs."""
+    layout, held, each = launch.layouts[buffer], launch.registers[buffer], _each(buffer)
 
     def element(line: Any, along: Any) -> Any:
         # The digits on the thread are those of the executing one: the register depends on the others alone.
@@ -246,8 +258,8 @@ def _packed_operand(buffer: Any, words: Any, slabs: int, steps: int, launch: Lau
         stores = []
         for half in range(2):
             for r in range(2):
-                along = k * (2 * 4 * HALVES) + r * 4 * HALVES
-                value = packed([element(i * ROWS + half * 8, along + p) for p in range(HALVES)])
+                along = k * (2 * 4 * each) + r * 4 * each
+                value = packed([element(i * ROWS + half * 8, along + p) for p in range(each)])
                 stores.append(tir.BufferStore(words, value, [(i * steps + k) * 4 + r * 2 + half]))
         return sequence(stores)
 
@@ -257,7 +269,7 @@ def _packed_operand(buffer: Any, words: Any, slabs: int, steps: int, launch: Lau
 def pack(call: TileCall, launch: LaunchContext) -> tir.Stmt:
     """The A of a product that runs on, packed before it starts."""
     buffer, words = call["source"].buffer, call["packed"].buffer
-    steps = int(buffer.ty.shape[-1]) // (STEP // HALVES)
+    steps = int(buffer.ty.shape[-1]) * REGISTER // _each(buffer) // STEP
     slabs = int(words.ty.shape[0]) // (4 * steps)
     return sequence([_packed_operand(buffer, words, slabs, steps, launch)], call.span)
 

@@ -325,7 +325,7 @@ class _Decision:
             raise Refused(faster, node.span)
         if scope(call["a"].buffer) == FRAGMENT:
             left = call["a"].buffer
-            self.operands[left] = wgmma.registers_of(left, self.launch.threads) // wgmma.HALVES
+            self.operands[left] = wgmma.operand_words(left, self.launch.threads)
         self.written |= made.keys()
         tiles.update(made)
         return None

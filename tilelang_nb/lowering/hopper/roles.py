@@ -27,7 +27,7 @@ from tilelang_nb.language.tile_program import RegionOperand, TileCall, operation
 
 from ..barriers import WARP_GROUPS
 from ..context import SHARED, LaunchContext, ThreadSet
-from ..gemm.wgmma import GROUPED, HALVES, PACKED, registers_of
+from ..gemm.wgmma import GROUPED, PACKED, operand_words
 from ..launches import THREAD_EXTENT
 from ..loop_effects import Effects
 from ..memory_overlap import ORDERED
@@ -298,7 +298,7 @@ class _Roles:
         span, tiles = node.span, {tile: self.tiles[tile] for tile in plan.tiles}
         left = overlap.second["a"].buffer
         words = self.launch.facts.setdefault(PACKED, {}).setdefault(
-            left, self.launch.local(registers_of(left, self.found.consumers) // HALVES, "uint32", "packed")
+            left, self.launch.local(operand_words(left, self.found.consumers), "uint32", "packed")
         )
 
         def at(turn: Any, parts: tuple[Any, ...], slot: Any) -> list[Any]:
