@@ -18,6 +18,7 @@ import tvm
 import tvm_ffi
 from tvm import tirx as tir
 
+from .free_names import called, names_in, with_free_names
 from .narrow_types import only_moved
 from .prelude import prelude_for
 
@@ -62,13 +63,17 @@ def print_cuda(
 ) -> CudaText:
     """The text of all kernels of a module.  clusters: blocks of a cluster by the names of kernels that have them."""
     spans: list[Any] = []
-    functions = {
+    known = {name: names_in(function) for name, function in device.functions.items()}
+    marked = {
         name: function.with_body(_marked(_with_exact_doubles(function.body), spans))
         for name, function in device.functions.items()
     }
-    printed = tvm.get_global_func("target.build.cuda")(tvm.IRModule(functions, attrs=device.attrs), target)
-    text = printed.inspect_source()
-    text = text[text.index(_PRELUDE_END) + len(_PRELUDE_END) :]
+    functions = {name: with_free_names(function, known[name]) for name, function in marked.items()}
+    text = _printed(functions, device, target)
+    calls = called(text)
+    if any(calls.intersection(names.values()) for names in known.values()):
+        functions = {name: with_free_names(function, known[name], calls) for name, function in marked.items()}
+        text = _printed(functions, device, target)
     lines, places = _without_marks(
         text, spans, {str(f.attrs["global_symbol"]): _launch_span(f) for f in device.functions.values()}
     )
@@ -76,6 +81,13 @@ def print_cuda(
     prelude = prelude_for("\n".join(lines), only_moved(device.functions.values(), arch)).splitlines()
     head = [*prelude, ""] if prelude else []
     return CudaText("\n".join([*head, *lines]) + "\n", (None,) * len(head) + tuple(places), len(head))
+
+
+def _printed(functions: Mapping[Any, Any], device: Any, target: Any) -> str:
+    """What TVM prints of the functions, without what it puts in front."""
+    printed = tvm.get_global_func("target.build.cuda")(tvm.IRModule(dict(functions), attrs=device.attrs), target)
+    text = str(printed.inspect_source())
+    return text[text.index(_PRELUDE_END) + len(_PRELUDE_END) :]
 
 
 def _in_clusters(line: str, clusters: Mapping[str, tuple[int, int, int]]) -> str:

@@ -10,15 +10,16 @@ import tvm
 import tvm_ffi
 
 # Words of C++, and names that every kernel finds in front of it.
-_WORDS = frozenset(
-    """alignas alignof and and_eq asm auto bitand bitor bool break case catch char class co_await co_return co_yield
+_SPELT = """
+    alignas alignof and and_eq asm auto bitand bitor bool break case catch char class co_await co_return co_yield
     compl concept const const_cast consteval constexpr constinit continue decltype default delete do double dynamic_cast
     else enum explicit export extern false float for friend goto if inline int long mutable namespace new noexcept not
     not_eq nullptr operator or or_eq private protected public register reinterpret_cast requires return short signed
     sizeof static static_assert static_cast struct switch template this thread_local throw true try typedef typeid
     typename union unsigned using virtual void volatile wchar_t while xor xor_eq NULL threadIdx blockIdx blockDim
-    gridDim warpSize dim3 size_t half uchar ushort uint ulong longlong ulonglong""".split()
-)
+    gridDim warpSize dim3 size_t half uchar ushort uint ulong longlong ulonglong
+"""
+_WORDS = frozenset(_SPELT.split())
 _TYPE = re.compile(r"(?:char|uchar|short|ushort|int|uint|long|ulong|longlong|ulonglong|float|double|half)[1-8]")
 _OTHER_TYPE = re.compile(r"u?int(?:8|16|32|64)_t|nv_bfloat16\d*|__nv_\w+")
 _CALL = re.compile(r"\b([A-Za-z_]\w*)\(")
