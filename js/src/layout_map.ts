@@ -15,6 +15,8 @@ export interface Where {
   /** Shared tiles: the byte in the arena of the block, and its bank. */
   readonly byte?: number;
   readonly bank?: number;
+  /** Of a tile in several boxes. */
+  readonly box?: number;
 }
 
 /** The index of an element by its number in row-major order. */
@@ -68,12 +70,12 @@ function inShared(layout: WireLayout, flat: number): Where {
   }
   const place = layout.places?.[flat] ?? flat - row * width - column + (column - (column % piece)) * rows + row * piece + inside;
   const byte = (layout.offset ?? 0) + place * (layout.item ?? 1);
-  return { byte, bank: Math.floor(byte / BANK_BYTES) % BANKS };
+  return { byte, bank: Math.floor(byte / BANK_BYTES) % BANKS, box: layout.piece ? Math.floor(column / piece) : undefined };
 }
 
 /** A place in words. */
-export function said({ thread, register, copies, byte, bank }: Where): string {
-  if (thread === undefined) return `byte ${byte}, bank ${bank}`;
+export function said({ thread, register, copies, byte, bank, box }: Where): string {
+  if (thread === undefined) return `byte ${byte}, bank ${bank}${box === undefined ? "" : `, box ${box}`}`;
   const more = copies!.length > 3 ? `${copies!.slice(0, 3).join(", ")} … ${copies!.at(-1)}` : copies!.join(", ");
   return `thread ${thread} (warp ${Math.floor(thread / WARP)}, lane ${thread % WARP}), register ${register}${more ? `; copies in ${more}` : ""}`;
 }

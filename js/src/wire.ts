@@ -132,6 +132,8 @@ export interface WireLayout {
   /** Columns of a box, where boxes stand one after the other. */
   piece?: number | null;
   places?: readonly number[] | null;
+  /** What bulk copies and products of warp groups make of it: subject, words, line. */
+  uses?: readonly (readonly [string, string, number | null])[] | null;
 }
 
 /** first column, how many, "copy" | "wait" | "use" | "barrier" | "run", short text, words, source lines */

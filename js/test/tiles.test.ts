@@ -109,6 +109,13 @@ describe("the view", () => {
     const byte = (i: number, j: number): number => whereIs(layout, at(layout, i, j)).byte! - layout.offset!;
     expect([byte(0, 0), byte(0, 8), byte(1, 0), byte(1, 8), byte(0, 64)]).toEqual([0, 16, 128 + 16, 128, 64 * 128]);
     expect(new Set(Array.from({ length: size(layout) }, (_, flat) => whereIs(layout, flat).byte)).size).toBe(size(layout));
+    expect(said(whereIs(layout, at(layout, 1, 64)))).toMatch(/, bank \d+, box 1$/);
+    const root = show("roles");
+    root.querySelector<HTMLElement>('[data-tnb="tile"][data-name="b"]')!.click();
+    const uses = [...root.querySelectorAll('[data-tnb="use"]')].map((one) => one.textContent);
+    expect(uses[0]).toMatch(/^boxes 2 boxes, one after the other, each of 64 rows of 128 bytes/);
+    expect(uses[1]).toMatch(/^tensor map 2 bulk copies of 8,192 bytes from B; 256 × 512, 512 bytes apart, box 64 × 64.* \(line 11\)$/);
+    expect(uses[2]).toMatch(/^descriptor B of wgmma m64n128k16.*; rows along K, leading offset 8,192 bytes, stride 1,024 bytes.* \(line 12\)$/);
   });
   test("a kernel without tiles has no such view", () => {
     expect(show("comprehension").querySelector('[data-tnb="tab"][data-name="tiles"]')).toBeNull();

@@ -115,7 +115,9 @@ class SharedMap:
     name, dtype, shape: as in the text.  itemsize: bytes of an element.  offset, bytes: its place in the shared memory
     of a block, in bytes.  versions: how many times the tile is there, one for each stage of its pipeline.  swizzle: how
     16-byte chunks of a row change places, None for the order of the text.  places: position of each element in an order
-    by hand (`T.annotate_layout`).  line, own, launch, note: as in `FragmentMap`.
+    by hand (`T.annotate_layout`).  piece: columns of a box, where boxes stand one after the other.  uses: what bulk
+    copies and products of warp groups make of it: .subject .value .reason .line.  line, own, launch, note: as in
+    `FragmentMap`.
     """
 
     name: str
@@ -128,6 +130,7 @@ class SharedMap:
     swizzle: Swizzle | None = None
     piece: int | None = None
     places: np.ndarray | None = field(default=None, compare=False)
+    uses: tuple[Any, ...] = ()
     line: int | None = None
     own: bool = False
     launch: str = ""

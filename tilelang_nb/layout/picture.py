@@ -43,7 +43,8 @@ def shared_text(one: SharedMap) -> str:
     """The banks of the elements in the upper left corner."""
     step = _step(one)
     cells = _corner(one.shape, step, lambda *index: str(one.bank(*index)))
-    return "\n".join([one.summary, *_notes(one.note), f"bank{_where(one.shape, step)}:", *_lines(cells, step)])
+    said = [*_notes(one.note), *map(_use, one.uses)]
+    return "\n".join([one.summary, *said, f"bank{_where(one.shape, step)}:", *_lines(cells, step)])
 
 
 def shared_html(one: SharedMap) -> str:
@@ -54,7 +55,8 @@ def shared_html(one: SharedMap) -> str:
         bank = one.bank(*index)
         return str(bank), bank // 4
 
-    return _html(one.summary, one.note, f"bank{_where(one.shape, step)}", _corner(one.shape, step, cell), step)
+    note = "\n".join([*_notes(one.note), *map(_use, one.uses)])
+    return _html(one.summary, note, f"bank{_where(one.shape, step)}", _corner(one.shape, step, cell), step)
 
 
 def _step(one: SharedMap) -> int:
@@ -95,6 +97,11 @@ def _corner(shape: Sequence[int], step: int, cell: Callable[..., Any]) -> list[l
     return [[cell(*leading, row, column) for column in columns] for row in rows]
 
 
+def _use(use: Any) -> str:
+    """What bulk copies or products make of a tile."""
+    return f"{use.subject}{f' (line {use.line})' if use.line else ''}: {use}"
+
+
 def _notes(note: str) -> list[str]:
     return [note] if note else []
 
@@ -116,7 +123,7 @@ def _html(summary: str, note: str, caption: str, cells: list[list[tuple[str, int
         + "</tr>"
         for number, row in enumerate(cells)
     )
-    said = f"<div>{escape(note)}</div>" if note else ""
+    said = "".join(f"<div>{escape(line)}</div>" for line in note.split("\n") if line)
     return (
         f'<div style="margin:0.5em 0"><div><b>{escape(summary)}</b></div>{said}<div>{escape(caption)}</div>'
         f'<table style="border-collapse:collapse"><tr><th style="{_HEAD}"></th>{head}</tr>{body}</table></div>'

@@ -12,6 +12,7 @@ from tilelang_nb.layout.swizzle import swizzle_for
 
 from .annotated_layouts import FACTS as ANNOTATED
 from .context import LaunchContext
+from .hopper.operand_facts import tile_facts
 from .rewrite import dtype_of, scope, walk
 from .shared_memory import MBARRIER, PLACED, TILES
 from .spans import source_span
@@ -92,6 +93,7 @@ class _Known:
             swizzle,
             piece,
             places,
+            tile_facts(buffer, self.launch),
             **self._common(buffer, placed.span),
         )
 

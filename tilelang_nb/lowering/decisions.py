@@ -8,15 +8,17 @@ from typing import Any
 
 from .annotated_layouts import FACTS as LAYOUTS
 from .annotated_layouts import LOOPS
+from .hopper.operand_facts import tile_facts
 from .hopper.plan import multiplies
 from .plan_pipelines import IN_TURN
+from .shared_memory import TILES
 from .spans import source_span
 
 
 @dataclass(frozen=True)
 class Decision:
-    """subject: "product", "pipeline", "layout" or "swizzle".  value: what was chosen.  reason: why, or why not
-    something faster.
+    """subject: "product", "pipeline", "roles", "layout", "swizzle", "tensor map" or "descriptor".  value: what was
+    chosen.  reason: why, or why not something faster, or what it means.
 
     line: of the cell that it speaks of, None where it is no place of the text.
     """
@@ -33,7 +35,7 @@ class Decision:
 
 def decisions(launch: Any) -> tuple[Decision, ...]:
     """All of a launch, in the order of the text; equal ones once."""
-    return tuple(dict.fromkeys(_decisions(launch.facts, launch.is_own)))
+    return tuple(dict.fromkeys((*_decisions(launch.facts, launch.is_own), *_tiles(launch))))
 
 
 def _decisions(facts: dict[str, Any], is_own: Callable[[str], bool]) -> Iterator[Decision]:
@@ -68,6 +70,19 @@ def _decisions(facts: dict[str, Any], is_own: Callable[[str], bool]) -> Iterator
         row = f"r / {swizzle.every}" if swizzle.every > 1 else "r"
         if not is_own(buffer.name):
             yield Decision("swizzle", buffer.name, f"16-byte chunk c of row r at c xor ({row} mod {swizzle.span})")
+
+
+def _tiles(launch: Any) -> Iterator[Decision]:
+    """Tiles of bulk copies and of products of warp groups."""
+    for buffer in launch.facts.get(TILES, {}):
+        for known in tile_facts(buffer, launch):
+            if launch.is_own(buffer.name):
+                if known.subject == "tensor map":
+                    yield Decision(known.subject, known.value, known.reason, known.line)
+            elif known.subject == "boxes":
+                yield Decision("swizzle", buffer.name, str(known))
+            else:
+                yield Decision(known.subject, f"{buffer.name}: {known.value}", known.reason, known.line)
 
 
 def _line(span: Any) -> int | None:

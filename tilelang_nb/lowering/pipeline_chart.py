@@ -69,7 +69,7 @@ class Ring:
 
     versions: of each; 0 for tiles that are copied once and stay.  bytes: of one turn.  lines: of the copies.  full: the
     barrier, or the instruction, that is waited for; empty: the barrier where `warps` warps give a version back, for a
-    ring of roles.
+    ring of roles.  late: turns by which its copies stand behind those of the other rings, in the order of copies.
     """
 
     tiles: tuple[str, ...]
@@ -79,6 +79,7 @@ class Ring:
     full: str
     empty: str = ""
     warps: int = 0
+    late: int = 0
 
     @property
     def name(self) -> str:
@@ -158,16 +159,24 @@ class Drawing:
                 (count + ring.versions if column else self.early(ring)) if ring.versions else 1
                 for count, ring in zip(released, self.rings)
             ]
-            turns = [(count, number) for number, count in enumerate(room) if self.rings[number].versions]
-            last, stuck = min(turns)  # the first copy that has to wait
+            turns = [(count + ring.late, number) for number, (count, ring) in enumerate(zip(room, self.rings))]
+            # The first copy that has to wait; a ring whose copies have all started holds up no other.
+            waiting = [
+                (count, number)
+                for count, number in turns
+                if self.rings[number].versions and (self.total is None or count - self.rings[number].late < self.total)
+            ]
+            last, stuck = min(waiting, default=(2 * self._end, 0))
             counts = [
-                (last + (number < stuck) if self.total is None else min(last + (number < stuck), self.total))
-                if ring.versions
-                else 1
+                min(last - ring.late + (number < stuck), self._end) if ring.versions else 1
                 for number, ring in enumerate(self.rings)
             ]
-            found.append(tuple(counts))
+            found.append(tuple(max(count, 0) for count in counts))
         return found
+
+    @property
+    def _end(self) -> int:
+        return 1 << 60 if self.total is None else self.total
 
     def _new(self, number: int, column: int) -> range:
         return range(self._begun[column - 1][number] if column else 0, self._begun[column][number])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 import tvm
@@ -109,6 +110,8 @@ def _with_roles(plan: Pipeline, launch: Any, roles: Any, made: list[Any]) -> Cha
     ]
     number_of = {id(ring): number for number, ring in enumerate(made, len(kept))}
     overlap = roles.overlaps.get(plan.loop.loop_var)
+    if overlap is not None:
+        rings[-1] = replace(rings[-1], late=1)  # as `_turn_of_copies` has it
     before = Phase("before", waits=tuple((number, 0) for number in range(len(kept))))
     rounds = _rounds(plan, launch, roles)
     end = _after(plan, launch, roles, rounds)

@@ -2,7 +2,8 @@
 
     layout      {name, memory, dtype, shape, line?, launch?, own?, note?} and
       fragment  {threads, registers, copies, digits, replication}
-      shared    {item, offset, bytes, versions, swizzle?{chunk, every, span}, piece?, places?}
+      shared    {item, offset, bytes, versions, swizzle?{chunk, every, span}, piece?, places?,
+                 uses?[[subject, text, line?]]}
 
 `digits` has for each dimension [extent, "t" or "r", stride], the most significant first.  A digit of an index adds its
 value times the stride to the thread ("t") or to the register ("r"); `replication` has [extent, stride] of the parts of
@@ -11,6 +12,7 @@ the thread that number the copies, the least significant first.
 `item` is the bytes of an element; version v of a tile begins v * bytes / versions after `offset`.  With a swizzle,
 column c of row r is at ((c div chunk) xor (r div every mod span)) * chunk + c mod chunk.  With a `piece` the
 tile is boxes of that many columns, one after the other, each with all rows; columns of a box count from its first.
+`uses` says what bulk copies and products of warp groups make of the tile: "boxes", "tensor map", "descriptor".
 `places` has the positions of all elements, in row-major order, of a tile whose order the text gives, up to a size.
 """
 
@@ -62,5 +64,6 @@ def _shared(one: SharedMap) -> dict[str, Any]:
         "versions": one.versions,
         "swizzle": swizzle and {"chunk": swizzle.chunk, "every": swizzle.every, "span": swizzle.span},
         "piece": one.piece,
+        "uses": [[use.subject, str(use), use.line] for use in one.uses] or None,
         "places": one.places.reshape(-1).tolist() if small and one.places is not None else None,
     }

@@ -8,7 +8,7 @@ import type { WireLayout, WirePipeline } from "../wire";
 import { chart } from "./chart";
 
 const LINE = 32; // elements of a row, where a tile has one dimension
-const LEAST = 5; // px of an element
+const LEAST = 3; // px of an element
 const MOST = 26;
 const NUMBERED = 19; // px from which an element has room for its number
 
@@ -116,6 +116,7 @@ export class TilesPane implements Pane {
     return [
       h("p", null, bold(tile.name), `, ${tile.dtype} ${tile.shape.join(" × ")}, `, this.about(tile), tile.own && "; added by the compiler", tile.line ? ": " : "", this.line(tile.line, tile.name)),
       tile.note && h("p", { class: "dim" }, tile.note),
+      (tile.uses ?? []).map(([subject, words, line], i) => h("p", { class: "dim", "data-tnb": "use" }, bold(subject), ` ${words}`, line ? [" (", this.line(line, `use-${i}`), ")"] : null)),
       div("choice", tile.digits && span("segments", modes), span("dim", !tile.digits ? "hue and light to dark: bank" : this.byRegister ? "light to dark: register" : "hue: warp, light to dark: lane"), span("grow"), this.readout),
       this.board,
     ];
@@ -127,7 +128,8 @@ export class TilesPane implements Pane {
       return `${plural(tile.registers ?? 0, "register")} of ${grouped(tile.threads ?? 0)} threads${copies}`;
     }
     const versions = (tile.versions ?? 1) > 1 ? `${tile.versions} versions in ` : "";
-    const order = tile.swizzle ? `, swizzled in pieces of ${tile.swizzle.chunk}` : tile.places ? ", in the order of the text" : ", row by row";
+    const { every, span: of } = tile.swizzle ?? {};
+    const order = tile.uses ? "" : tile.swizzle ? `, 16-byte chunk c of row r at c xor (r${every! > 1 ? ` / ${every}` : ""} mod ${of})` : tile.places ? ", in the order of the text" : ", row by row";
     return `${versions}${bytes(tile.bytes ?? 0)} of shared memory from ${grouped(tile.offset ?? 0)}${order}`;
   }
 
@@ -174,6 +176,8 @@ export class TilesPane implements Pane {
       pen.fillStyle = ink;
       pen.fillText(String(value), x + size / 2, y + size / 2);
     });
+    pen.fillStyle = ink;
+    for (let at = tile.piece ?? columns; at < columns; at += tile.piece!) pen.fillRect(at * size - 1.5, 0, 2, rows * size);
     this.drawn = { tile, places, columns, rows, size, base };
     this.point(this.at);
   }

@@ -6,9 +6,11 @@ one shows.  The simulated device and the host read it there.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
+import tvm
 from tvm import tirx as tir
 from tvm.ir import PointerType
 from tvm.tirx.type import TensorMapType
@@ -16,6 +18,7 @@ from tvm.tirx.type import TensorMapType
 from ..context import LaunchContext
 
 MAPS = "tensor maps"  # the fact: maps of a launch by what they show
+MOVED = "bulk copies"  # the fact: what they move
 ATTRIBUTE = "tl.tensor_maps"
 
 
@@ -40,6 +43,23 @@ class TensorMap:
     @property
     def dtype(self) -> str:
         return str(self.buffer.ty.dtype)
+
+    @property
+    def box_bytes(self) -> int:
+        return math.prod(self.box) * max(tvm.DataType(self.dtype).bits // 8, 1)
+
+
+@dataclass(frozen=True)
+class Moved:
+    """Bulk copies between a shared tile and a global array.  boxes: instructions, each of a box of the map.  loading:
+    into the tile.
+    """
+
+    span: Any
+    tile: Any
+    map: TensorMap
+    boxes: int
+    loading: bool
 
 
 def map_variable(name: str) -> Any:

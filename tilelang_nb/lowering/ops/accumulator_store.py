@@ -21,6 +21,7 @@ from tilelang_nb.layout.wgmma import GROUP, ROWS, GroupGrid, group_accumulator
 
 from ..context import LaunchContext
 from ..gemm.packing import packed
+from ..hopper.tensor_maps import MOVED, Moved
 from ..hopper.tensor_tiles import TensorTile
 from ..index_arithmetic import fold
 from ..rewrite import dtype_of, sequence
@@ -132,6 +133,9 @@ class _Store:
         tensor = tensor_map(RegionOperand(target.buffer, begin, extent), self.tile, self.launch)
         start = tir.BufferLoad(self.call["staging"].buffer, [slot, 0, 0])
         commit = tir.Evaluate(ptx["cp.async.bulk.commit_group"]())
+        boxes = self.rows // ROWS * (self.columns // self.tile.columns) * self.grid.down * self.grid.across
+        stores = Moved(self.call.span, self.call["staging"].buffer, tensor, boxes, False)
+        self.launch.facts.setdefault(MOVED, []).append(stores)
         return sequence([store_box(tensor, begin, start, self.call.span), commit])
 
     def _meet(self) -> tir.Stmt:

@@ -34,6 +34,7 @@ def lower(call: TileCall, launch: LaunchContext) -> tir.Stmt:
     groups = wgmma.engine_of(call, launch, launch.thread_count)
     if groups is not None:
         launch.facts.setdefault("products", []).append((call.span, groups, wgmma.groups(groups)))
+        launch.facts.setdefault(wgmma.OPERANDS, []).append((call, groups))
         return wgmma.lower(call, launch, groups)
     engine = choose(call, launch)
     refused = launch.facts.get(wgmma.REFUSED, {}).get(call["c"].buffer, "")

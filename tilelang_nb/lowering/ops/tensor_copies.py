@@ -24,7 +24,7 @@ from tilelang_nb.language.tile_program import RegionOperand, TileCall
 
 from ..architecture import capability
 from ..context import LaunchContext
-from ..hopper.tensor_maps import MAPS, TensorMap, map_variable
+from ..hopper.tensor_maps import MAPS, MOVED, Moved, TensorMap, map_variable
 from ..hopper.tensor_tiles import Box, TensorTile, boxes_of, bytes_of
 from ..rewrite import constant, dtype_of, nothing, sequence
 from ..shared_memory import TILES
@@ -67,6 +67,8 @@ def _boxes(call: TileCall, loading: bool, launch: LaunchContext, mask: int = 0) 
             parts.append(load_box(tensor, begin, start, counting, call.span, mask))
         else:
             parts.append(store_box(tensor, begin, start, call.span))
+    if parts:
+        launch.facts.setdefault(MOVED, []).append(Moved(call.span, shared.buffer, tensor, len(parts), loading))
     return sequence(parts, call.span)
 
 
