@@ -55,7 +55,7 @@ def calls(case: Any, names: str) -> list[Any]:
 
 def test_a_product_runs_beside_the_softmax_of_the_next_turn() -> None:
     """How many groups of products may run on at each wait."""
-    assert [int(call.args[0]) for call in calls(attention(), "wgmma_wait_group")] == [1, 0, 0]
+    assert [int(call.args[0]) for call in calls(attention(), "wgmma_wait_group")] == [0, 1, 0, 0]
 
 
 @pytest.mark.parametrize("result", [THROUGH_A_TILE, DIRECTLY])

@@ -103,7 +103,6 @@ SIGNATURES: dict[str, tuple[str, ...]] = {
     "wait_boxes": (),
     "set_max_nreg": ("count", "increase"),
     "wait_wgmma": ("pending", "accumulator?"),  # accumulator: the one whose product is over then
-    "commit_wgmma": (),  # ends a group of products, of none if none was started
     "pack_operand": ("source", "packed"),  # a fragment into registers of two elements, as products take them
     "fence_proxy_async": (),
     "commit_group": (),

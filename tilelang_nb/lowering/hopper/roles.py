@@ -327,19 +327,14 @@ class _Roles:
         slot, lap, begin = self._turn(plan, turn)
         old_slot, old_lap, old_begin = self._turn(plan, before)
         is_first = tir.EQ(turn, node.min)
+        other = [wait(values, old_slot, old_lap, second), multiply(second, before, old_slot, True)]
         steady = [
             *begin,
             *old_begin,
             wait(keys, slot, lap, first),
             *at(turn, overlap.prepare, slot),
             multiply(first, turn, slot, True),
-            tir.IfThenElse(
-                is_first,
-                _evaluate("commit_wgmma", second.span),
-                sequence([wait(values, old_slot, old_lap, second), multiply(second, before, old_slot, True)], span),
-                span,
-            ),
-            over(1, first),
+            tir.IfThenElse(is_first, over(0, first), sequence([*other, over(1, first)], span), span),
             self._release(keys, slot, first.span),
             *between(turn, slot, overlap.beside, False),
             over(0, second),

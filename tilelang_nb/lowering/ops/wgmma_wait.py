@@ -1,14 +1,12 @@
 """What stands around products that run on.
 
 wait_wgmma: all but the last products that T.wgmma_gemm started are finished; nothing where none runs on.
-commit_wgmma: the products started since the last group are a group, perhaps an empty one.
 pack_operand: source, a fragment of 16-bit elements; packed, a per-thread array from which products take it.
 """
 
 from __future__ import annotations
 
 from tvm import tirx as tir
-from tvm.script.tirx import ptx
 
 from tilelang_nb.language.tile_program import TileCall
 
@@ -18,6 +16,4 @@ from ..gemm import wgmma
 
 def lower(call: TileCall, launch: LaunchContext) -> tir.Stmt:
     """wgmma.wait_group, executed by whole warp groups."""
-    if call.name == "commit_wgmma":
-        return tir.Evaluate(ptx["wgmma.commit_group.sync.aligned"](), call.span)
     return wgmma.pack(call, launch) if call.name == "pack_operand" else wgmma.wait(call, launch)
