@@ -102,6 +102,24 @@ ROLES = """with T.ws(0):
                 T.tma_copy(B[ko * 64, bx * 128], B_s[ko % 2, :, :], barrier=full[ko % 2])
                 if T.get_thread_binding() == 128:
                     T.barrier_arrive(full[ko % 2])"""
+SHARED_TURNS = """
+@T.prim_func
+def k(A: T.Tensor((256, 320), "float16"), B: T.Tensor((320, 488), "float16"), C: T.Tensor((256, 488), "float32")):
+    with T.ClusterKernel(4, 2, threads=128, cluster_dims=(2, 1, 1)) as (bx, by):
+        A_s = T.alloc_shared((128, 64), "float16")
+        B_s = T.alloc_shared((64, 128), "float16")
+        C_l = T.alloc_fragment((128, 128), "float32")
+        full = T.alloc_barrier(128)
+        T.clear(C_l)
+        for ko in T.Pipelined(5, num_stages=3):
+            T.cluster_sync()
+            T.tma_copy(A[by * 128, ko * 64], A_s, barrier=full, cluster_mask=0b11)
+            T.tma_copy(B[ko * 64, bx * 128], B_s, barrier=full)
+            T.barrier_arrive(full)
+            T.barrier_wait(full, ko % 2)
+            T.gemm(A_s, B_s, C_l)
+        T.copy(C_l, C[by * 128, bx * 128])
+"""
 ORDINARY = """
 @T.prim_func
 def k(A: T.Tensor((256, 320), "float16"), B: T.Tensor((320, 512), "float16"), C: T.Tensor((256, 512), "float16")):
@@ -269,6 +287,20 @@ def test_roles_by_hand_share_their_loads() -> None:
     assert "wgmma" in next(one.value for one in result.decisions if one.subject == "product")
 
 
+def test_loads_for_several_blocks_run_ahead() -> None:
+    text = SHARED_TURNS
+    result, c, expected, findings = product(text)
+    np.testing.assert_array_equal(c, expected)
+    assert findings == (), [str(one) for one in findings]
+    assert "A_s = T.decl_buffer((3, 128, 64)" in str(result.launches[0])
+
+
+def test_turns_that_nothing_orders_between_blocks_are_found() -> None:
+    text = SHARED_TURNS.replace("            T.cluster_sync()\n", "")
+    _, _, _, findings = product(text)
+    assert ("TL401", line_of(text, "T.tma_copy(A")) in places(findings), [str(one) for one in findings]
+
+
 def test_a_tile_that_the_other_block_still_reads_is_found() -> None:
     """Only the own block says that the tile is free."""
     text = PRODUCT.format(threads=256, body=ROLES).replace("T.mbarrier_arrive(empty[ko % 2], block)", "T.mbarrier_arrive(empty[ko % 2], T.block_rank_in_cluster())")  # fmt: skip
@@ -301,6 +333,7 @@ TEXTS = {
     "sum": SUM,
     "broadcast": BROADCAST.format(mask="0b0110", turns=2),
     "roles": PRODUCT.format(threads=256, body=ROLES),
+    "loads ahead": SHARED_TURNS,
 }
 
 

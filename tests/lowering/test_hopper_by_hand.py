@@ -129,6 +129,28 @@ def test_a_deadlock_says_what_is_missing_when_nobody_can_go_on() -> None:
     assert "wait for 128 bytes at the barrier `full` that no copy brings" in found.message
 
 
+COUNTS = {
+    "bytes that no copy brings": ("T.mbarrier_expect_tx(full, 64)", WAIT, "TL405", "T.mbarrier_wait_parity", "bytes at the barrier `full` that no copy brings"),
+    "arrivals that nobody makes": ("pass", "T.mbarrier_wait_parity(full, (ko + 1) % 2)", "TL405", "T.mbarrier_wait_parity", "128 of 128 arrivals"),
+    "too few arrivals": ("full = T.alloc_barrier(256)", WAIT, "TL405", "T.mbarrier_wait_parity", "128 of 256 arrivals at the barrier `full`"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_a_wrong_count_at_a_barrier_is_found_at_its_wait(name: str) -> None:
+    statement, wait, code, line, words = COUNTS[name]
+    text = IN_STEP.format(wait=wait, multiply="T.gemm(A_s, B_s, C_l)")
+    if "alloc" in statement:
+        text = text.replace("full = T.alloc_barrier(128)", statement)
+    else:
+        text = text.replace(
+            "        for ko in range(10):\n", f"        for ko in range(10):\n            {statement}\n"
+        )
+    _, _, _, findings = run(text)
+    found = [one for one in findings if one.code == code]
+    assert [one.span.line for one in found] == [line_of(text, line)] and words in found[0].message, findings
+
+
 REFUSED = {
     "rows of the array": ("(320, 325)", "(32, 128)", "the rows of `B` are not known to be multiples of 16 bytes"),
     "tiles that are too wide": ("(320, 328)", "(32, 520)", "no bulk copy moves a tile of the shape of `B_s`"),

@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from lowering.hopper import ROLES as ROLES_ON
 from lowering.hopper import changed, dropped, lowered
 
+import tilelang_nb
 from tilelang_nb.device import generate
 from tilelang_nb.simulator import Program
 
@@ -102,6 +104,25 @@ def k(A: T.Tensor((1000,), "float32"), B: T.Tensor((1000,), "float32")):
         s = T.alloc_shared((512,), "float32")
         T.copy(A[bx * 512 : bx * 512 + 512], s)
         T.tma_copy(s, B[bx * 512 : bx * 512 + 512])
+        T.tma_store_wait()
+"""
+
+
+PIPELINED = """
+@T.prim_func
+def k(A: T.Tensor((250, 320), "float16"), B: T.Tensor((320, 504), "float16"), C: T.Tensor((250, 504), "float16")):
+    with T.Kernel(4, 2, threads={threads}) as (bx, by):
+        A_s = T.alloc_shared((128, 64), "float16")
+        B_s = T.alloc_shared((64, 128), "float16")
+        C_s = T.alloc_shared((128, 128), "float16")
+        C_l = T.alloc_fragment((128, 128), "float32")
+        T.clear(C_l)
+        for ko in T.Pipelined(5, num_stages=3):
+            T.copy(A[by * 128, ko * 64], A_s)
+            T.copy(B[ko * 64, bx * 128], B_s)
+            T.gemm(A_s, B_s, C_l)
+        T.copy(C_l, C_s)
+        T.tma_copy(C_s, C[by * 128, bx * 128])
         T.tma_store_wait()
 """
 
@@ -213,7 +234,21 @@ def test_rows_are_moved(text: str, shape: tuple[int, ...]) -> None:
     assert findings == (), [str(one) for one in findings]
 
 
+@pytest.mark.parametrize("threads", [128, 256])
+@pytest.mark.parametrize("blocks", [0, 3])
+def test_computing_warp_groups_store_their_results(threads: int, blocks: int) -> None:
+    options = {**ROLES_ON, "tl.persistent_blocks": blocks}
+    result = lowered(PIPELINED.format(threads=threads), options)
+    a, b, c = numbers((250, 320), np.float16), numbers((320, 504), np.float16), nothing((250, 504), np.float16)
+    findings = Program(result.launches[0]).run({"A": a, "B": b, "C": c}).findings
+    np.testing.assert_array_equal(c, (a.astype(np.float32) @ b.astype(np.float32)).astype(np.float16))
+    assert findings == (), [str(one) for one in findings]
+    (roles,) = [str(one.value) for one in result.decisions if one.subject == "roles"]
+    assert roles.startswith("1 warp group copies")
+
+
 TEXTS = {
+    "pipelined": PIPELINED.format(threads=256),
     "twice": TWICE.format(dtype="float16", rows=64, columns=64, wait="0, read=False"),
     "ring": RING.format(before="T.tma_store_wait(1)", after="T.tma_store_wait(0)"),
     "roles": ROLES.format(fence="T.fence_proxy_async()"),
@@ -231,6 +266,40 @@ def test_the_device_compiler_takes_them(name: str) -> None:
     assert "cp.async.bulk.wait_group" in program.cuda_source
 
 
+SYMBOLIC = """
+n, m = T.dynamic("n"), T.dynamic("m")
+
+@T.prim_func
+def k(A: T.Tensor((m, n), "float16"), B: T.StridedTensor((m, n), (1024, 1), "float16")):
+    with T.Kernel(T.ceildiv(n, 64), T.ceildiv(m, 32), threads=128) as (bx, by):
+        {assume}
+        s = T.alloc_shared((32, 64), "float16")
+        here = T.alloc_barrier(128)
+        T.tma_copy(A[by * 32, bx * 64], s, barrier=here)
+        T.barrier_arrive(here)
+        T.barrier_wait(here, 0)
+        T.tma_copy(s, B[by * 32, bx * 64])
+        T.tma_store_wait()
+"""
+
+
+def test_lengths_that_are_said_to_fit_and_strides() -> None:
+    cell = tilelang_nb.compile_cell(SYMBOLIC.format(assume="T.assume(n % 8 == 0)"), {}, target="sim", arch="sm_90a")
+    assert cell.ok, cell.to_text()
+    for m, n in ((40, 200), (1, 8), (64, 1000)):
+        a, wide = numbers((m, n), np.float16), nothing((m, 1024), np.float16)
+        cell.namespace["k"](a, wide[:, :n])
+        np.testing.assert_array_equal(wide[:, :n], a)
+        assert (wide[:, n:] == 77).all()
+
+
+def test_lengths_that_are_not_known_say_what_to_write() -> None:
+    cell = tilelang_nb.compile_cell(SYMBOLIC.format(assume="pass"), {}, target="sim", arch="sm_90a")
+    (found,) = [one for one in cell.diagnostics if one.severity == "error"]
+    assert (found.code, found.span.line) == ("TL302", line_of(SYMBOLIC, "T.tma_copy(A"))
+    assert "`T.assume(n % 8 == 0)`" in str(found)
+
+
 REFUSED = {
     "a part of a row": ("T.tma_copy(s[:, 0:32], B[by * 64, bx * 64])", "it moves whole rows"),
     "a dimension that is known at run time": ("T.tma_copy(s, D[by * 64, bx * 64])", "are not known to be multiples of 16 bytes"),
@@ -240,8 +309,6 @@ REFUSED = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_no_bulk_copy_stores_is_refused(name: str) -> None:
-    import tilelang_nb
-
     statement, words = REFUSED[name]
     text = MOVED.replace("T.tma_copy(s, B[by * 64, bx * 64])", statement)
     text = text.replace('B: T.Tensor((200, 320), "float16")', 'B: T.Tensor((200, 320), "float16"), D: T.Tensor((200, T.dynamic("n")), "float16")')  # fmt: skip

@@ -21,7 +21,7 @@ from .tensor_tiles import PLAIN_ALIGNMENT, TensorTile, boxes_of, plain_tile, ten
 MOST_RANK = 5  # of an array that a tensor map shows
 
 
-def _aligned(array: Any, itemsize: int, launch: LaunchContext, followed: Followed) -> bool:
+def aligned(array: Any, itemsize: int, launch: LaunchContext, followed: Followed) -> bool:
     """Are the rows of an array known to be multiples of 16 bytes, from their length or from `T.assume`?"""
     width, chunk = array.shape[-1], 16 // itemsize
     known = constant(width)
@@ -61,7 +61,7 @@ def bulk_tile(call: TileCall, function: Any, launch: LaunchContext, operand: boo
         raise Refused(f"the region of `{array.name}` is no box of the shape of `{name}`", call.span)
     if array not in function.params:
         raise Refused(f"`{array.name}` is no parameter", call.span)
-    if len(extents) > 1 and not _aligned(array, tile.itemsize, launch, followed):
+    if len(extents) > 1 and not aligned(array, tile.itemsize, launch, followed):
         raise Refused(f"the rows of `{array.name}` are not known to be multiples of 16 bytes", call.span)
     for begin in source.begin:
         if dtype_of(begin) != "int32":

@@ -27,10 +27,11 @@ from ..ops.mbarriers import BY_HAND
 from ..ops.registers import divides_registers
 from ..rewrite import constant, each_statement, map_children, with_body
 from ..shared_memory import TILES
-from .bulk_loads import MOST_RANK
+from .bulk_loads import MOST_RANK, aligned
 from .clusters import prepare_clusters
 from .copies_ahead import start_ahead
 from .decision import DISABLE
+from .followed import Followed
 from .roles import ONE_BLOCK
 from .tensor_tiles import PLAIN_ALIGNMENT, TensorTile, boxes_of, plain_tile, tensor_tile
 
@@ -100,7 +101,8 @@ def _with_bound(node: Any) -> Any:
 
 
 def _lay_out(found: _Found, launch: LaunchContext) -> None:
-    launch.facts[BY_HAND] = True
+    if any(call["barrier"] is not None for call in found.copies):
+        launch.facts[BY_HAND] = True
     tiles: dict[Any, TensorTile] = {}
     for call in found.copies:
         shared = _shared(call)
@@ -108,12 +110,20 @@ def _lay_out(found: _Found, launch: LaunchContext) -> None:
         tile = plain_tile(shared.buffer)
         problem = problem or _problem(call, tile, launch)
         if problem is not None:
-            message = say.TargetUnavailable(problem=f"`T.tma_copy`: {problem}", remedy="use `T.copy`")
+            message = say.TargetUnavailable(problem=f"`T.tma_copy`: {problem}", remedy=_remedy(call, tile))
             launch.report(message, call.span)
             continue
         assert tile is not None
         tiles[shared.buffer] = tile
     launch.facts[TILES] = {**tiles, **_swizzled(found, tiles, launch)}
+
+
+def _remedy(call: TileCall, tile: TensorTile | None) -> str:
+    """What to write where no bulk copy does it; rows of unknown length may be said to fit."""
+    length = (call["target"] if call["barrier"] is None else call["source"]).buffer.shape[-1]
+    if tile is None or not isinstance(length, tvm.ir.Var):
+        return "use `T.copy`"
+    return f"use `T.copy`, or say that the rows fit: `T.assume({length.name} % {16 // tile.itemsize} == 0)`"
 
 
 def _shared(call: TileCall) -> RegionOperand:
@@ -145,13 +155,22 @@ def _problem(call: TileCall, tile: TensorTile | None, launch: LaunchContext) -> 
     if array not in launch.function.params:
         return f"`{array.name}` is no parameter of the kernel"
     taken = [constant(extent) for extent in array_side.extent]
-    if len(taken) > MOST_RANK or tuple(array.ty.strides or ()):
-        return f"`{array.name}` has more than {MOST_RANK} dimensions, or strides of its own"
+    if len(taken) > MOST_RANK:
+        return f"`{array.name}` has more than {MOST_RANK} dimensions"
     wanted = [extent for extent in (rows, tile.columns) if extent != 1]
     if [extent for extent in taken if extent != 1] != wanted or taken[-1] != tile.columns:
         return f"the region of `{array.name}` is no box of the shape of `{name}`"
-    width = constant(array.shape[-1])
-    if len(taken) > 1 and (not width or width * tile.itemsize % 16):
+    return _apart(array, tile.itemsize, launch)
+
+
+def _apart(array: Any, itemsize: int, launch: LaunchContext) -> str | None:
+    """Why the rows of an array are not ones that tensor maps show; None where they are."""
+    steps = [constant(stride) for stride in array.ty.strides or ()]
+    if steps:
+        apart = all(step is not None and step > 0 and step * itemsize % 16 == 0 for step in steps[:-1])
+        if steps[-1] != 1 or not apart:
+            return f"the strides of `{array.name}` are no constant multiples of 16 bytes"
+    elif len(array.shape) > 1 and not aligned(array, itemsize, launch, Followed(launch.function, launch)):
         return f"the rows of `{array.name}` are not known to be multiples of 16 bytes"
     return None
 

@@ -50,6 +50,7 @@ OTHER_VALUES = 32  # registers beside the accumulators
 _CARRIED = {
     *("copy", "fill", "transpose", "gemm", "reduce", "cumulate", "reducer", "finalize_reducer", "atomic_region"),
     *("atomic_element", "atomic_load", "atomic_store", "assume", "annotate_layout", "use_swizzle", "region"),
+    *("tma_copy", "store_arrive", "store_wait"),  # into global memory
 }
 _BARRIER_BYTES = 16
 
@@ -195,7 +196,7 @@ class _Decision:
         def call(node: Any) -> None:
             name = operation_name(node)
             if name is not None:
-                if name not in _CARRIED:
+                if name not in _CARRIED or (name == "tma_copy" and read(node)["barrier"] is not None):
                     found.append(f"`T.{name}` speaks of the threads of the block")
             elif getattr(node.op, "name", "") == "tirx.call_extern" and str(node.args[0].value).startswith("__sync"):
                 found.append("the text synchronises threads by itself")

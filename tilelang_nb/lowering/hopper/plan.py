@@ -59,7 +59,8 @@ def _in_step(function: Any, launch: LaunchContext) -> Any:
         found = operand_tiles(function, launch)
         launch.facts[REFUSED] = found.refused
         if found.accumulators:
-            launch.facts[TILES], launch.facts[GROUPED] = found.tiles, found.accumulators
+            launch.facts[TILES] = {**launch.facts.get(TILES, {}), **found.tiles}
+            launch.facts[GROUPED] = found.accumulators
             launch.facts[WRITTEN] = launch.facts[MAPPED] = set(found.tiles)
     return function
 

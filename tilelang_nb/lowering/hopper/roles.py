@@ -105,7 +105,8 @@ class _Roles:
                 self._ring(plan, group, effects, f"_{number}_{at}" if number + at else "")
                 for at, group in enumerate(plan.groups)
             ]
-        launch.facts[TILES] = {self.tiles.get(tile, tile): shape for tile, shape in found.tiles.items()}
+        stored = launch.facts.get(TILES, {})  # by the text itself
+        launch.facts[TILES] = {**stored, **{self.tiles.get(tile, tile): shape for tile, shape in found.tiles.items()}}
         launch.facts[GROUPED], launch.facts[WRITTEN] = set(found.accumulators), set(found.made)
         launch.facts[MAPPED] = {self.tiles.get(tile, tile) for tile in found.read | found.made}
         for call in found.resident:

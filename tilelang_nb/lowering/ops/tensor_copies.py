@@ -165,9 +165,9 @@ def tensor_map(array: RegionOperand, tile: TensorTile, launch: LaunchContext) ->
     buffer = array.buffer
     itemsize = max(tvm.DataType(dtype_of(buffer)).bits // 8, 1)
     shape = list(buffer.shape)
-    strides: list[Any] = []
+    strides: list[Any] = [int(stride) * itemsize for stride in reversed(list(buffer.ty.strides or ())[:-1])]
     step: Any = itemsize
-    for extent in reversed(shape[1:]):
+    for extent in reversed(shape[1:] if not strides else []):
         step = step * _size(extent)
         strides.append(step)
     box = [constant(extent) or 1 for extent in reversed(array.extent)]
