@@ -62,7 +62,8 @@ class Specialisation:
     resident: copies into tiles that stay for the whole launch, by the copying role too.  staying: how blocks do the
     work of several.  overlaps: how the products of a loop run beside what lies between them, by its variable.
     read: tiles that are copied ahead and read by other statements than products of warp groups.  made: tiles of such
-    products that the computing threads write.  accumulators: of those products.
+    products that the computing threads write.  accumulators: of those products.  counted: variables of loops whose
+    turns the roles count, in the variable that `turns` has for them.
     """
 
     tiles: dict[Any, TensorTile]
@@ -76,6 +77,7 @@ class Specialisation:
     read: frozenset[Any] = frozenset()
     made: frozenset[Any] = frozenset()
     accumulators: frozenset[Any] = frozenset()
+    counted: frozenset[Any] = frozenset()
 
 
 def enabled(launch: LaunchContext) -> bool:
@@ -143,6 +145,8 @@ class _Decision:
         self._stay_unused_elsewhere()
         self._registers()
         turns = {plan.loop.loop_var: self.followed.turns(plan) for plan in self.plans}
+        counted = frozenset(var for var, known in turns.items() if known is None)
+        turns |= {var: tir.Var("done", dtype_of(var)) for var in counted}
         plans, room = self._fitting()
         epilogue = find_epilogue(work_of(self.function.body), self.engines, self.function, self.launch, room)
         resident = tuple(self.resident.values())
@@ -156,7 +160,7 @@ class _Decision:
             found = find_overlap(plan, {})
             if found is not None and plan.loop.loop_var not in self.read_in and self._run_on(found):
                 overlaps[plan.loop.loop_var] = found
-        uses = frozenset(self.read), frozenset(self.written), frozenset(self.engines)
+        uses = frozenset(self.read), frozenset(self.written), frozenset(self.engines), counted
         return Specialisation(tiles, self.launch.threads, plans, turns, epilogue, resident, staying, overlaps, *uses)
 
     def _run_on(self, found: Overlap) -> bool:

@@ -9,6 +9,7 @@ nothing but that tile to global memory, the boxes take the place of the tile.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import tvm
@@ -23,13 +24,15 @@ from ..gemm.wgmma import GroupEngine
 from ..legalise import whole
 from ..ops.accumulator_store import STORED, box_of
 from ..rewrite import Load, constant, dtype_of, has, scope, statements, variables
+from ..uniformity import Uniformity
 from .tensor_tiles import ALIGNMENT
 
 
 @dataclass(frozen=True)
 class Epilogue:
     """The copy that is done by bulk copies.  call: to global memory, from `source`, the accumulator, or from `tile`,
-    into which `before` copies it.  boxes: of each warp group; slots: boxes that there is room for.
+    into which `before` copies it.  boxes: of each warp group; slots: boxes that there is room for.  repeated: a block
+    does it several times.
     """
 
     call: TileCall
@@ -39,6 +42,7 @@ class Epilogue:
     slots: int
     tile: Any = None
     before: TileCall | None = None
+    repeated: bool = False
 
     @property
     def groups(self) -> int:
@@ -52,7 +56,8 @@ def find_epilogue(
 
     engines: those of the products, by accumulator.  room: bytes of shared memory that are left.
     """
-    ways = [_copy(one) for one in statements(body)[-2:]]
+    end, repeated = _end(body, launch)
+    ways = [_copy(one) for one in end[-2:]]
     call = ways[-1]
     if call is None:
         return None
@@ -104,7 +109,31 @@ def find_epilogue(
     most = min(boxes, room // (box.bytes * grid.down * grid.across))
     # A divisor: the boxes of the next work of a block go on in the same order, which waiting for them counts on.
     slots = next((count for count in range(most, 0, -1) if boxes % count == 0), 0)
-    return Epilogue(call, source, engine, boxes, slots, tile, None if tile is None else before) if slots else None
+    if not slots:
+        return None
+    return Epilogue(call, source, engine, boxes, slots, tile, None if tile is None else before, repeated)
+
+
+def _end(body: Any, launch: LaunchContext) -> tuple[list[Any], bool]:
+    """The statements that a launch ends with, also inside of loops and conditions that all threads follow; whether it
+    comes to them several times.
+    """
+    found, repeated = statements(body), False
+
+    @cache
+    def uniform() -> Uniformity:
+        return Uniformity(body, launch.axes)
+
+    while True:
+        last = found[-1]
+        if isinstance(last, tir.For) and int(last.kind) in (tir.ForKind.SERIAL, tir.ForKind.UNROLLED):
+            found, repeated = statements(last.body), True
+        elif isinstance(last, tir.IfThenElse) and last.else_case is None:
+            if has(last.condition, Load) or not uniform().is_uniform(last.condition):
+                return found, repeated
+            found = statements(last.then_case)
+        else:
+            return found, repeated
 
 
 def size_of_tile(tile: Any) -> int:

@@ -38,8 +38,15 @@ class Followed:
         for var in used & self.bound.keys():
             self.expression(self.bound[var])
 
+    def _depends(self, var: Any, others: set[Any]) -> bool:
+        """Is a variable of the text made of others?"""
+        used = variables(self.bound[var])
+        return bool(used & others) or any(self._depends(one, others) for one in used & self.bound.keys())
+
     def turns(self, plan: Pipeline) -> Any:
-        """How many turns earlier executions of the loop have made: loops around it, each of as many turns always."""
+        """How many turns earlier executions of the loop have made; None where the roles have to count them, as loops
+        around it make a different number of turns, or leave it out.
+        """
         around = _around(self.body, plan.loop)
         total: Any = tir.const(0, dtype_of(plan.loop.loop_var))
         inner: set[Any] = set()
@@ -59,10 +66,11 @@ class Followed:
             self.expression(node.min)
             self.expression(node.extent)
         if every:
-            if any(isinstance(node, tir.IfThenElse) for node in around):
-                raise Refused("a condition stands around the pipelined loop, and a loop around that")
-            if any(inner & variables(node.extent) for node in [*every, plan.loop]):
-                raise Refused("loops around the pipelined loop change its number of turns")
+            changing = {*inner, *(var for var in self.bound if self._depends(var, inner))}
+            if any(isinstance(node, tir.IfThenElse) for node in around) or any(
+                changing & variables(node.extent) for node in [*every, plan.loop]
+            ):
+                return None
             for node in every:
                 total = total * node.extent + (node.loop_var - node.min)
             total = total * plan.loop.extent

@@ -55,6 +55,7 @@ from .decision import GROUP, SHARES, Specialisation
 from .epilogue import Epilogue
 from .overlap import Overlap
 from .persistent import without_hint
+from .turn_counters import TurnCounters
 
 ONE_BLOCK = "tirx.launch_bounds_min_blocks_per_sm"
 WARP = 32
@@ -91,6 +92,7 @@ class _Roles:
     def made(self) -> Any:
         function, launch, found = self.function, self.launch, self.found
         self.plans = {plan.loop.loop_var: plan for plan in found.plans}
+        self.counters = TurnCounters(launch, {var: found.turns[var] for var in found.counted}, self._own, self._mine)
         self.tiles = {
             tile: tir.decl_buffer([plan.stages, *tile.shape], dtype_of(tile), tile.name, scope=SHARED, layout=None)
             for plan in found.plans
@@ -192,7 +194,7 @@ class _Roles:
         work = sequence([self._computing(one) for one in inside], span)
         if self.found.staying is not None:
             work = self.found.staying.loop(work, self.found.staying.turn, lambda var: var, span)
-        computing = [self._registers(True, span), work]
+        computing = [self._registers(True, span), *self.counters.first(False, span), work]
         if self.found.epilogue is not None:
             computing.append(_evaluate("wait_boxes", self.found.epilogue.call.span))
         lead = tir.EQ(self.launch.block_thread, tir.const(self.found.consumers, "int32"))
@@ -203,7 +205,10 @@ class _Roles:
             copies = self.found.staying.loop(copies, turn, axes.__getitem__, span)
         else:
             copies = sequence([self._copying(one) for one in inside], span)
-        copying = [self._registers(False, span), tir.IfThenElse(lead, copies, None, span)]
+        copying = [
+            self._registers(False, span),
+            tir.IfThenElse(lead, sequence([*self.counters.first(True, span), copies], span), None, span),
+        ]
         parts = [
             *outside,
             *barriers,
@@ -234,7 +239,7 @@ class _Roles:
 
     def _computing(self, node: Any) -> Any:
         if isinstance(node, tir.For) and node.loop_var in self.plans:
-            return self._consumer(self.plans[node.loop_var])
+            return self.counters.around(self._consumer(self.plans[node.loop_var]), node, False)
         epilogue = self.found.epilogue
         if epilogue is not None and isinstance(node, tir.Evaluate):
             if _is_call(node.value, epilogue.call):
@@ -262,7 +267,7 @@ class _Roles:
         source, target = _encoded(epilogue.source), _encoded(call["target"])
         shape = [tir.const(int(extent), "int32") for extent in self.staging.ty.shape]
         boxes = region(self.staging, [tir.const(0, "int32")] * 3, shape)
-        reused = epilogue.slots < epilogue.boxes or self.found.staying is not None
+        reused = epilogue.slots < epilogue.boxes or epilogue.repeated or self.found.staying is not None
         return _evaluate("accumulator_store", call.span, source, target, boxes, grid.down, grid.across, reused)
 
     def _consumer(self, plan: Pipeline) -> Any:
@@ -383,6 +388,7 @@ class _Roles:
                 return nothing(node.span)
             low, extent = self._mine(node.min), self._mine(node.extent)
             copies = tir.For(var, low, extent, tir.ForKind(node.kind), body, annotations={}, span=node.span)
+            copies = self.counters.around(copies, node, True) if pipelined else copies
             if node.loop_var in self.found.overlaps:
                 rest = self._copies(self.plans[node.loop_var], 1, node.min + node.extent - 1)
                 return sequence([copies, branch(extent >= 1, self._mine(sequence(rest)), None, node.span)], node.span)
