@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from lowering.hopper import ROLES as ROLES_ON
 from lowering.hopper import changed, dropped, lowered
+from tvm import tirx as tir
 
 import tilelang_nb
 from tilelang_nb.device import generate
+from tilelang_nb.lowering.hopper.tensor_maps import check_outline
+from tilelang_nb.lowering.hopper.tensor_tiles import boxes_of, plain_tile
 from tilelang_nb.simulator import Program
+from tilelang_nb.source.diagnostic import Refusal
 
 SHAPE = 200, 320
 TWICE = """
@@ -293,6 +298,49 @@ def test_lengths_that_are_said_to_fit_and_strides() -> None:
         assert (wide[:, n:] == 77).all()
 
 
+def test_lengths_that_do_not_fit_are_refused_at_the_launch() -> None:
+    cell = tilelang_nb.compile_cell(SYMBOLIC.format(assume="T.assume(n % 8 == 0)"), {}, target="sim", arch="sm_90a")
+    with pytest.raises(Exception, match="rows of `A` begin 200 bytes apart") as refused:
+        cell.namespace["k"](numbers((40, 100), np.float16), nothing((40, 1024), np.float16)[:, :100])
+    assert "TL302" in str(refused.value) and "multiples of 16" in str(refused.value)
+
+
+@pytest.mark.parametrize("itemsize", [1, 2, 4, 8])
+def test_boxes_are_within_the_limits_of_tensor_maps(itemsize: int) -> None:
+    """Extents up to 256, rows of 16-byte chunks, every box at a multiple of 128 bytes; together they are the tile."""
+    checked = 0
+    for rows in (1, 2, 3, 7, 8, 32, 100, 256, 257, 300, 320, 512):
+        for columns in (8, 16, 24, 48, 64, 100, 128, 250, 256, 264, 320, 384, 512, 520, 1024, 4096):
+            buffer = tir.decl_buffer((rows, columns), f"int{8 * itemsize}", "tile", layout=None)
+            tile = plain_tile(buffer)
+            boxes = [] if tile is None else boxes_of(tile, SimpleNamespace(extent=buffer.shape))
+            covered = np.zeros((rows, columns), np.int64)
+            for box in boxes:
+                assert 1 <= box.rows <= 256 and 1 <= box.columns <= 256
+                assert box.columns * itemsize % 16 == 0
+                assert (box.place[0] * columns + box.place[1]) * itemsize % 128 == 0
+                assert box.columns == columns or box.rows == 1
+                covered[box.row : box.row + box.rows, box.column : box.column + box.columns] += 1
+            assert not boxes or (covered == 1).all(), (rows, columns)
+            checked += bool(boxes)
+    assert checked > 50
+
+
+def test_arrays_that_no_tensor_map_shows() -> None:
+    check_outline("A", (1 << 20, 1 << 20), (1 << 39,))
+    check_outline("A", (1000,), ())
+    check_outline("A", (0, 5), (7,))
+    for dims, strides, words in (
+        ((1 << 32, 2), (16,), "fewer than"),
+        ((4, 2), (1 << 40,), "up to"),
+        ((4, 2), (0,), "0 bytes apart"),
+        ((4, 2), (24,), "multiples of 16"),
+    ):
+        with pytest.raises(Refusal) as refused:
+            check_outline("A", dims, strides)
+        assert refused.value.code == "TL302" and words in str(refused.value)
+
+
 def test_lengths_that_are_not_known_say_what_to_write() -> None:
     cell = tilelang_nb.compile_cell(SYMBOLIC.format(assume="pass"), {}, target="sim", arch="sm_90a")
     (found,) = [one for one in cell.diagnostics if one.severity == "error"]
@@ -303,6 +351,7 @@ def test_lengths_that_are_not_known_say_what_to_write() -> None:
 REFUSED = {
     "a part of a row": ("T.tma_copy(s[:, 0:32], B[by * 64, bx * 64])", "it moves whole rows"),
     "a dimension that is known at run time": ("T.tma_copy(s, D[by * 64, bx * 64])", "are not known to be multiples of 16 bytes"),
+    "a row that begins between": ("T.tma_copy(s8[1:5, :], B[by * 4 : by * 4 + 4, bx * 16 : bx * 16 + 16])", "row 1 of `s8` begins at no multiple of 128 bytes"),
     "columns of the array": ("T.tma_copy(s[0, :], B[by * 64 : by * 64 + 64, bx])", "no box of the shape"),
 }  # fmt: skip
 
@@ -312,6 +361,7 @@ def test_what_no_bulk_copy_stores_is_refused(name: str) -> None:
     statement, words = REFUSED[name]
     text = MOVED.replace("T.tma_copy(s, B[by * 64, bx * 64])", statement)
     text = text.replace('B: T.Tensor((200, 320), "float16")', 'B: T.Tensor((200, 320), "float16"), D: T.Tensor((200, T.dynamic("n")), "float16")')  # fmt: skip
+    text = text.replace("        here = ", '        s8 = T.alloc_shared((8, 16), "float16")\n        here = ')
     cell = tilelang_nb.compile_cell(text, {}, target="sim", arch="sm_90a")
     (found,) = [one for one in cell.diagnostics if one.severity == "error"]
     assert (found.code, found.span.line) == ("TL302", line_of(text, statement)) and words in found.message

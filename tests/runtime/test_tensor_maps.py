@@ -77,8 +77,9 @@ def test_a_map_says_extents_strides_box_and_swizzle_of_its_array() -> None:
     assert dict(encoded(devices)) == {
         address(a): ("float16", (128, 300), (256,), (64, 128), 128),
         address(b): ("float16", (256, 128), (512,), (64, 64), 128),
+        address(c): ("float32", (256, 300), (1024,), (32, 64), 128),
     }
-    assert sorted(maps_of(devices, kernel)) == sorted([address(a), address(b)])
+    assert sorted(maps_of(devices, kernel)) == sorted([address(a), address(b), address(c)])
 
 
 def test_a_map_is_encoded_once_for_an_address_and_a_shape() -> None:
@@ -87,11 +88,11 @@ def test_a_map_is_encoded_once_for_an_address_and_a_shape() -> None:
     one, other = arrays(128), arrays(128)
     for given in (one, one, other, one, other):
         kernel(*given)
-        assert sorted(maps_of(devices, kernel)) == sorted([address(given[0]), address(given[1])])
-    assert len(encoded(devices)) == 4
+        assert sorted(maps_of(devices, kernel)) == sorted(map(address, given))
+    assert len(encoded(devices)) == 6
     larger = arrays(256)
     kernel(*larger)
-    assert len(encoded(devices)) == 6
+    assert len(encoded(devices)) == 9
 
 
 def test_an_array_without_elements_has_no_map() -> None:

@@ -235,7 +235,7 @@ class Driver:
                 len(dims),
                 address,
                 [word(extent) for extent in dims],
-                [word(stride) for stride in strides],
+                [word(stride) for stride in strides] or [word(16)],  # of one dimension: not read, and not missing
                 [half(extent) for extent in box],
                 [half(1)] * len(dims),
                 cuda.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,

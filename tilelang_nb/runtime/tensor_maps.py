@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..device.launch import evaluator
+from ..lowering.hopper.tensor_maps import check_outline
 
 WORDS = 16  # of 8 bytes, in a map
 KEPT = 4096  # maps that are remembered
@@ -67,6 +68,10 @@ class EncodedMaps:
 def outline(
     tensor: Any, sizes: Mapping[str, Any]
 ) -> tuple[str, tuple[int, ...], tuple[int, ...], tuple[int, ...], int]:
-    """What the driver is told of a map besides the address, for values of the shape variables by name."""
+    """What the driver is told of a map besides the address, for values of the shape variables by name.
+
+    Refusal TL302: no map shows an array of that shape.
+    """
     dims, strides = (tuple(evaluator(extent)(sizes) for extent in part) for part in (tensor.dims, tensor.strides))
+    check_outline(tensor.buffer.name, dims, strides)
     return tensor.dtype, dims, strides, tensor.box, tensor.swizzle

@@ -11,7 +11,7 @@ import numpy as np
 import tvm
 
 from ..lowering.hopper.persistent import MULTIPROCESSORS, count_of
-from ..lowering.hopper.tensor_maps import TensorMap, tensor_maps_of
+from ..lowering.hopper.tensor_maps import TensorMap, check_outline, tensor_maps_of
 from ..lowering.launches import check_clusters, cluster_of
 from .findings import Findings
 from .machine.arithmetic import NAMESPACE, strided
@@ -138,6 +138,7 @@ class _Launch:
         """A tensor map, which on a GPU the host encodes."""
         array = self.parameters[self.translator.labels[tensor.buffer]]
         dims, strides = ([evaluate(extent, self.sizes) for extent in part] for part in (tensor.dims, tensor.strides))
+        check_outline(tensor.buffer.name, dims, strides)
         return TensorView(array, dims, strides, tensor.box, tensor.swizzle)
 
     def _cast_shadows(self, arrays: list[tuple[Any, GlobalArray]]) -> None:

@@ -145,6 +145,9 @@ def _problem(call: TileCall, tile: TensorTile | None, launch: LaunchContext) -> 
         return f"it moves whole rows of a tile: of `{name}`, or of one of its last two dimensions"
     if constant(shared.begin[-1]) != 0:
         return f"it moves whole rows of `{name}`"
+    first = constant(shared.begin[-2]) if len(extents) > 1 else 0
+    if first is not None and first * tile.span % PLAIN_ALIGNMENT:
+        return f"row {first} of `{name}` begins at no multiple of {PLAIN_ALIGNMENT} bytes"
     if rows != tile.rows and rows * tile.span % PLAIN_ALIGNMENT:
         return f"{rows} rows of `{name}` are no multiple of {PLAIN_ALIGNMENT} bytes"
     if not boxes_of(tile, shared):

@@ -7,6 +7,7 @@ one shows.  The simulated device and the host read it there.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,11 +16,17 @@ from tvm import tirx as tir
 from tvm.ir import PointerType
 from tvm.tirx.type import TensorMapType
 
+from tilelang_nb.source import catalogue as say
+from tilelang_nb.source.diagnostic import Refusal
+
 from ..context import LaunchContext
 
 MAPS = "tensor maps"  # the fact: maps of a launch by what they show
 MOVED = "bulk copies"  # the fact: what they move
 ATTRIBUTE = "tl.tensor_maps"
+# Limits of `cuTensorMapEncodeTiled`; those of boxes are in `tensor_tiles.py`.
+CHUNK = 16  # bytes, of which strides are multiples
+MOST_EXTENT, MOST_STRIDE = 1 << 32, 1 << 40
 
 
 @dataclass(frozen=True)
@@ -60,6 +67,27 @@ class Moved:
     map: TensorMap
     boxes: int
     loading: bool
+
+
+def check_outline(name: str, dims: Sequence[int], strides: Sequence[int]) -> None:
+    """TL302 where no tensor map shows an array of these extents and strides (bytes, from the second dimension on).
+
+    What a text says by `T.assume`, and sizes of the arguments, are known only at the launch.
+    """
+    problem = remedy = ""
+    for extent in dims:
+        if extent >= MOST_EXTENT:
+            problem = f"`{name}` has {extent} elements along a dimension, and bulk copies take fewer than 2 ** 32"
+            remedy = "give the array more dimensions, or copy it with `T.copy`"
+    for stride in strides:
+        if stride % CHUNK:
+            problem = f"rows of `{name}` begin {stride} bytes apart, and bulk copies take multiples of {CHUNK}"
+            remedy = f"pass an array whose rows are multiples of {CHUNK} bytes, or copy it with `T.copy`"
+        elif not 0 < stride < MOST_STRIDE:
+            problem = f"rows of `{name}` begin {stride} bytes apart, and bulk copies take up to 2 ** 40"
+            remedy = "copy the array with `T.copy`"
+    if problem and all(dims):  # of an array without elements nothing is copied
+        raise Refusal(say.TargetUnavailable(problem=problem, remedy=remedy))
 
 
 def map_variable(name: str) -> Any:
