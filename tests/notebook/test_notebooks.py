@@ -179,13 +179,23 @@ def test_attention_says_where_its_scores_are_and_what_causal_saves(attention: li
 
 
 def test_both_programs_of_a_text_stand_side_by_side(hopper: list[Any]) -> None:
-    both = plain(cell_with(hopper, "print(kernel.target.arch)"))
+    both = plain(cell_with(hopper, "chosen ="))
     assert [line for line in both.split("\n") if line.startswith("sm_")] == ["sm_80", "sm_90a"]
     assert "mma.sync m16n8k16" in both and "wgmma m64n128k16" in both and "1 warp group copies, 2 compute" in both
     roles = plain(cell_with(hopper, 'lines = stage(hopper, "plan-pipelines")'))
     assert roles.index("with T.ws(0, 1):") < roles.index("T.gemm") < roles.index("with T.ws(2):")
     assert "`A_shared` cannot run ahead" in plain(cell_with(hopper, "def scaled("))
     assert re.search(r"shared load +[\d,]+ +0\n", plain(cell_with(hopper, "operations) for kernel in")))
+
+
+def test_roles_are_shown_over_time(hopper: list[Any]) -> None:
+    for text, tiles in (("(before,), (after,)", "A_shared, B_shared"), ("(loop,) = flash", "K_shared, V_shared")):
+        (picture,) = (output.data for output in cell_with(hopper, text).outputs if "data" in output)
+        assert "<table" in picture["text/html"] and "bulk copies" in picture["text/plain"]
+        assert tiles in picture["text/plain"] and "* between its wait" in picture["text/plain"]
+    maps = plain(cell_with(hopper, 'decided(hopper, "tensor map")'))
+    assert maps.count("tensor map (line") == 3 and "CUtensorMap A_map" in maps
+    assert "descriptor (line" in plain(cell_with(hopper, '"descriptor"'))
 
 
 def test_mistakes_of_text_for_warp_groups_are_found_at_their_lines(hopper: list[Any]) -> None:
