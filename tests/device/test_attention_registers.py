@@ -71,6 +71,7 @@ def test_nothing_is_spilled(program_of, BM, BN, dim, threads, causal, arch) -> N
     assert (found.spill_stores.value, found.spill_loads.value) == (0, 0), program.log
     cut = (BN, threads) == (64, 128) and BM == 128  # 192 registers of accumulators
     assert ("tl_copy_16_if" in program.kernel_source) != cut
+    assert ("stmatrix" in program.kernel_source) == (arch == "sm_90")
     # one shuffle for each row of the largest element and distance, and none of the sum in the loop
     loop = program.kernel_source[program.kernel_source.index("mma_sync") :]
     assert loop[: loop.rindex("mma_sync")].count("__shfl_xor_sync") == 2

@@ -24,6 +24,7 @@ from ..index_arithmetic import fold_indices
 from ..nests import perfect_nest
 from ..rewrite import branch, constant, dtype_of, scope, statements, substitute, variables
 from ..vectors import widest
+from . import matrix_stores
 from .copy import ASYNCHRONOUS
 
 VECTOR = "tl.vector"  # a loop whose iterations may be done at once; decided by guard-accesses
@@ -126,6 +127,8 @@ class _Dealt:
         replica = first_replica(layout, launch)
         inner = lowering.inside(self, None if whole else replica)
         result = inner.statement(body)
+        if matrix_stores.fits(outer, self.loops, body, layout, launch):
+            return matrix_stores.stored(result, self.registers, layout, launch, outer.span)
         for dim, loop in reversed(list(enumerate(self.loops))):
             if layout.span(dim) > layout.shape[dim]:
                 position = self.total(variable(layout.digits[dim]))
