@@ -109,17 +109,27 @@ class Product:
 
     def _loops(self) -> None:
         turns = -(-self.k // self.bk)
-        self.repeats, self.left_out, self.even = 1, 0, False
+        self.left_out, self.even = 0, False
         indent, ko = 2, "ko"
-        kind = self.pick("plain", "plain", "split", "repeat", "condition", "range")
+        kind = self.pick("plain", "plain", "split", "repeat", "condition", "range", "skip", "growing")
+        self.parts = [turns]  # turns of each execution of the loop
         if kind == "split" and turns > 1:
             self.put(indent, f"for s in T.serial({turns}):")
             indent, ko = indent + 1, "s + ko"
             bounds = "1"
         elif kind == "repeat":
-            self.repeats = self.pick(2, 3)
-            self.put(indent, f"for s in T.{self.pick('serial', 'unroll')}({self.repeats}):")
+            self.parts = [turns] * self.pick(2, 3)
+            self.put(indent, f"for s in T.{self.pick('serial', 'unroll')}({len(self.parts)}):")
             indent, bounds = indent + 1, str(turns)
+        elif kind == "skip":
+            self.parts = [turns, 0, turns]
+            self.put(indent, "for s in T.serial(3):")
+            self.put(indent + 1, f"if {self.pick('s != 1', 's % 2 == 0', 's * 2 != by * 0 + 2')}:")
+            indent, bounds = indent + 2, str(turns)
+        elif kind == "growing":
+            self.parts = [min(s, turns) for s in range(3)]
+            self.put(indent, "for s in T.serial(3):")
+            indent, bounds = indent + 1, f"T.min(s, {turns})"
         elif kind == "condition":
             self.even = True
             self.put(indent, "if by % 2 == 0:")
@@ -228,9 +238,10 @@ class Product:
         a = np.swapaxes(a, -1, -2) if self.ta else a
         b = np.swapaxes(b, -1, -2) if self.tb else b
         a = a * 2 if self.left == "changed" else a
-        begin, turns = self.left_out * self.bk, -(-self.k // self.bk)
-        turns -= self.left_out
-        total = (a[..., begin:] @ b[..., begin:, :] + self.each * turns) * self.repeats
+        begin, total = self.left_out, np.float64(0)
+        for turns in self.parts:
+            part = slice(begin * self.bk, turns * self.bk)
+            total = total + a[..., part] @ b[..., part, :] + self.each * (turns - begin)
         by = np.arange(self.m)[:, None] // self.bm
         if self.even:
             total = np.where(by % 2 == 0, total, 0)
