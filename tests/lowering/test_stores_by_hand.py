@@ -252,7 +252,39 @@ def test_computing_warp_groups_store_their_results(threads: int, blocks: int) ->
     assert roles.startswith("1 warp group copies")
 
 
+SOME = """
+@T.prim_func
+def k(A: T.Tensor((8, 64), "float32"), B: T.Tensor((8, 64), "float32")):
+    with T.Kernel(1, threads=256):
+        thread = T.get_thread_binding()
+        s = T.alloc_shared((8, 64), "float32")
+        T.copy(A, s)
+        if {condition}:
+            T.tma_copy({source}, {target}{scope})
+        T.tma_store_wait()
+"""
+ROW = {"source": "s[thread // 32, 0:64]", "target": "B[thread // 32, 0:64]", "scope": ", leader_scope_threads=32"}
+
+
+def test_some_warps_copy_their_rows() -> None:
+    a, b = numbers((8, 64), np.float32), nothing((8, 64), np.float32)
+    _, findings = run(SOME.format(condition="thread // 32 % 3 == 1", **ROW), A=a, B=b)
+    stored = np.arange(8) % 3 == 1
+    np.testing.assert_array_equal(b[stored], a[stored])
+    assert (b[~stored] == 77).all() and findings == (), [str(one) for one in findings]
+
+
+@pytest.mark.parametrize("condition", ["thread == 0", "thread < 128", "T.shuffle_elect(0)", "A[thread % 8, 0] > 0"])
+def test_a_copy_that_all_threads_start_once_does_not_stand_under_conditions_of_threads(condition: str) -> None:
+    text = SOME.format(condition=condition, source="s", target="B", scope="")
+    cell = tilelang_nb.compile_cell(text, {}, target="sim", arch="sm_90a")
+    (found,) = [one for one in cell.diagnostics if one.severity == "error"]
+    assert (found.code, found.span.line) == ("TL210", line_of(text, "T.tma_copy"))
+    assert "leave the condition out" in str(found)
+
+
 TEXTS = {
+    "some warps": SOME.format(condition="thread // 32 % 3 == 1", **ROW),
     "pipelined": PIPELINED.format(threads=256),
     "twice": TWICE.format(dtype="float16", rows=64, columns=64, wait="0, read=False"),
     "ring": RING.format(before="T.tma_store_wait(1)", after="T.tma_store_wait(0)"),

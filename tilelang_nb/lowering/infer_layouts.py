@@ -341,7 +341,8 @@ class LayoutInference:
         for site in self.sites.operations:
             if site.divergent and self._collective(site):
                 called = written(site.call.name, *site.call.operands.values())
-                self._refuse(site.call.span, f"`{called}` needs all threads, and only some of them get here")
+                remedy = "leave the condition out: one of the threads starts the copy" if _starts_once(site) else ""
+                self._refuse(site.call.span, f"`{called}` needs all threads, and only some of them get here", remedy)
             elif site.varying and self._collective(site):
                 self._refuse_varying(site.call.span)
         for node in self.sites.misplaced:
@@ -354,10 +355,10 @@ class LayoutInference:
             self._say(node.span, problem, "allocate it before the loop, or use `T.alloc_local`")
 
     def _collective(self, site: Site) -> bool:
-        return site.call.name in ("gemm", "reduce", "cumulate", "finalize_reducer", "fill")
+        return site.call.name in ("gemm", "reduce", "cumulate", "finalize_reducer", "fill") or _starts_once(site)
 
-    def _refuse(self, span: Any, problem: str) -> None:
-        remedy = "move it out of the `if` or loop that depends on the thread, and put the condition inside"
+    def _refuse(self, span: Any, problem: str, remedy: str = "") -> None:
+        remedy = remedy or "move it out of the `if` or loop that depends on the thread, and put the condition inside"
         self.launch.report(say.ThreadsApart(problem=problem, remedy=remedy), span)
         self.refused = True
 
@@ -400,3 +401,9 @@ def _elements(buffer: Any) -> int:
     for extent in _shape(buffer):
         result *= extent
     return result
+
+
+def _starts_once(site: Site) -> bool:
+    """Is it a copy that one of the threads that execute it starts?"""
+    name = site.call.name
+    return name == "copy_to_block" or (name == "tma_copy" and site.call["scope"] is None)
