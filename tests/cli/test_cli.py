@@ -119,6 +119,27 @@ def test_cells_of_a_notebook_share_their_names(tmp_path: Path, capsys: pytest.Ca
     assert capsys.readouterr().out == "8\n"
 
 
+@pytest.mark.parametrize(
+    ("line", "given", "expected"),
+    [
+        ("--arch sm_80 --quiet", [], "sim (sm_80)"),
+        ("--target=sim --arch=sm_80", [], "sim (sm_80)"),
+        ("--arch {ARCH}", [], "sim (sm_90a)"),
+        ("--arch sm_80", ["--arch", "sm_75"], "sim (sm_75)"),
+        ("--target cuda --arch sm_80", ["--target", "sim"], "sim (sm_80)"),
+        ("", [], "sim (sm_90a)"),
+    ],
+)
+def test_cells_are_compiled_for_what_their_line_says(
+    line: str, given: list[str], expected: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The command line comes first; a value that only a notebook knows is left to the defaults."""
+    kernel = '@T.prim_func\ndef k(A: T.Tensor((8,), "int32")):\n    with T.Kernel(1, threads=8):\n        T.clear(A)\n'
+    path = notebook(tmp_path, f"%%tilelang {line}\n{kernel}\nprint(k.target)")
+    assert main(["run", path, *given]) == 0
+    assert capsys.readouterr().out == f"{expected}\n"
+
+
 def test_run_runs_the_main_program(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", written(tmp_path, GOOD), "--target", "sim"]) == 0
     assert capsys.readouterr().out == "sum 8\n"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,7 @@ def _from_text(file: Document) -> Iterator[Found]:
 def compile_all(file: Document, asked: Any, module: str) -> Iterator[tuple[Unit, Any]]:
     """Every text of a file with its compilation.  module: their `__name__`."""
     from ..runtime.compilation import compile_cell
+    from ..runtime.target import ARCHITECTURES, TARGETS
 
     names: dict[str, Any] = {"__name__": module, "__file__": str(file.path)}
     limits = _limits(asked.limits)
@@ -75,19 +77,28 @@ def compile_all(file: Document, asked: Any, module: str) -> Iterator[tuple[Unit,
             if isinstance(part, PlainCell):
                 _run_naming_statements(part, names)
                 continue
+            target = asked.target
+            if target == "auto":
+                target = _option(part, "--target", TARGETS) or target
             try:
                 compilation = compile_cell(
                     "\n".join(part.text.lines),
                     names,
                     filename=part.place,
                     first_line=part.first_line,
-                    target=asked.target,
-                    arch=asked.arch,
+                    target=target,
+                    arch=asked.arch or _option(part, "--arch", ARCHITECTURES),
                     limits=limits,
                 )
             except SystemExit as stop:
                 raise UsageError(f"{part.place} ended itself with status {stop.code}") from None
             yield part, compilation
+
+
+def _option(unit: Unit, name: str, known: Sequence[str]) -> str | None:
+    """What the line of a cell's magic says of an option; None where it says nothing that is known without running."""
+    found = re.search(rf"(?:^|\s){name}[\s=]+(\S+)", unit.options)
+    return found[1] if found and found[1] in known else None
 
 
 def _limits(text: str) -> dict[str, int]:

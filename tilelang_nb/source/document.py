@@ -41,12 +41,16 @@ def without_magic(text: str) -> str:
 
 @dataclass(frozen=True)
 class Unit:
-    """A text to compile: a whole file, or one `%%tilelang` cell of a notebook with its number among all cells."""
+    """A text to compile: a whole file, or one `%%tilelang` cell of a notebook with its number among all cells.
+
+    options: what stands behind `%%tilelang`.
+    """
 
     path: Path
     source: str
     first_line: int = 1
     cell: int | None = None
+    options: str = ""
 
     @property
     def place(self) -> str:
@@ -103,7 +107,8 @@ class Document:
             if above is None:
                 yield PlainCell(tuple(lines))
             else:
-                yield Unit(self.path, "\n".join(lines[above:]), above + 1, number)
+                options = lines[above - 1].removeprefix("%%tilelang").strip()
+                yield Unit(self.path, "\n".join(lines[above:]), above + 1, number, options)
 
     def with_texts(self, sources: Mapping[Unit, str]) -> Document:
         """The file with other sources for some of its units."""
