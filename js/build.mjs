@@ -26,24 +26,41 @@ export function digest() {
   return hash.digest("hex");
 }
 
+/** Files whose names are those of others: of reports, of notebooks, of pages that mount the view, of the worker's messages. */
+const OF_OTHERS = ["wire.ts", "widget.ts", "view.ts", "compare.ts", "compare_worker.ts", "differ.ts", "assets.d.ts"];
+
+/** All names that TypeScript's declarations of the language and of the page mention. */
+function known() {
+  const lib = join(here, "node_modules/typescript/lib");
+  const files = readdirSync(lib).filter((name) => /^lib\.(es|dom|webworker)[\w.]*\.d\.ts$/.test(name));
+  return new Set(files.flatMap((name) => readFileSync(join(lib, name), "utf8").match(/[\w$]+/g)));
+}
+
 /**
- * Private members of classes, as far as no other property has their name: those that esbuild may rename. Whatever is not reached
- * through `this`, be it of the page, of a report or of a string, counts as another property.
+ * Members of the view's own classes and interfaces that esbuild may rename: those whose name nothing else has, be it of the page, of
+ * a report, of a string, of an attribute or of a data set. Private members count as named by `this` alone.
  */
 function renamed() {
-  const own = new Set();
-  const others = new Set();
-  const visit = (node) => {
-    if ((node.modifiers ?? []).some((modifier) => modifier.kind === ts.SyntaxKind.PrivateKeyword)) own.add(node.name.text);
+  const [hidden, own, others, fixed] = [new Set(), new Set(), new Set(), known()];
+  const visit = (node, isOthers) => {
+    const name = node.name?.text;
+    if (isOthers && ts.isIdentifier(node)) fixed.add(node.text);
+    if ((node.modifiers ?? []).some((modifier) => modifier.kind === ts.SyntaxKind.PrivateKeyword)) hidden.add(name);
     else if (ts.isPropertyAccessExpression(node)) {
-      if (node.expression.kind !== ts.SyntaxKind.ThisKeyword) others.add(node.name.text);
-    } else if (ts.isStringLiteralLike(node)) others.add(node.text);
+      if (node.expression.kind !== ts.SyntaxKind.ThisKeyword) others.add(name);
+      if (node.expression.name?.text === "dataset") fixed.add(name);
+    } else if (ts.isStringLiteralLike(node)) others.add(node.text), fixed.add(node.text);
     else if (ts.isBindingElement(node)) others.add((node.propertyName ?? node.name).text);
-    else if (ts.isShorthandPropertyAssignment(node) || ts.isPropertyAssignment(node) || ts.isTypeElement(node) || ts.isClassElement(node)) others.add(node.name?.text);
-    ts.forEachChild(node, visit);
+    else if (ts.isShorthandPropertyAssignment(node) || ts.isPropertyAssignment(node) || ts.isTypeElement(node) || ts.isClassElement(node)) others.add(name);
+    if ((ts.isTypeElement(node) || ts.isClassElement(node)) && name) own.add(name);
+    if (ts.isCallExpression(node) && ["h", "button"].includes(node.expression.text))
+      for (const value of node.arguments) if (ts.isObjectLiteralExpression(value)) for (const one of value.properties) fixed.add(one.name?.text);
+    ts.forEachChild(node, (child) => visit(child, isOthers));
   };
-  for (const path of sources()) if (path.endsWith(".ts")) visit(ts.createSourceFile(path, readFileSync(join(here, path), "utf8"), ts.ScriptTarget.ES2022, true));
-  return new RegExp(`^(${[...own].filter((name) => !others.has(name)).join("|")})$`);
+  for (const path of sources())
+    if (path.endsWith(".ts")) visit(ts.createSourceFile(path, readFileSync(join(here, path), "utf8"), ts.ScriptTarget.ES2022, true), OF_OTHERS.some((name) => path.endsWith(`/${name}`)));
+  const names = [...[...hidden].filter((name) => !others.has(name)), ...[...own].filter((name) => !fixed.has(name))];
+  return new RegExp(`^(${names.join("|")})$`);
 }
 
 /** A text in which pieces that recur stand as one sign each, and the pieces: `unfolded` in view.ts puts them back, last one first. */

@@ -1,6 +1,6 @@
 // The keyboard map. Keys work only while the focus is inside the view, and stop there: the notebook around must not see `b` or `dd`.
 
-import { button, div, h, keycap, type Kid } from "./dom";
+import { bold, button, div, h, keycap, type Kid } from "./dom";
 
 export interface Actions {
   readonly search: () => void;
@@ -89,7 +89,7 @@ const MAP: [string, [string[], string][]][] = [
     "Mouse",
     [
       [["click"], "pin only this line; Shift adds it"],
-      [["chip"], "show a stage; Shift compares with it"],
+      [["a stage"], "show it; Shift compares with it"],
     ],
   ],
 ];
@@ -97,5 +97,5 @@ const MAP: [string, [string[], string][]][] = [
 /** The map as a sheet over the view. */
 export function sheet(close: () => void): HTMLElement {
   const blocks: Kid = MAP.map(([title, rows]) => h("section", null, h("h4", null, title), h("dl", null, rows.map(([keys, what]) => [h("dt", null, keycap(...keys)), h("dd", null, what)]))));
-  return h("div", { class: "help", role: "dialog", "aria-label": "keys", tabindex: -1 }, div("columns", blocks), button("help-close", "×", close, { class: "tool close", "aria-label": "close" }));
+  return h("div", { class: "help", role: "dialog", "aria-label": "keys", tabindex: -1 }, bold("Keys"), div("columns", blocks), button("help-close", "×", close, { class: "tool close", "aria-label": "close" }));
 }

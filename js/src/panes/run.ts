@@ -80,7 +80,7 @@ export class RunPane implements Pane {
     return h(
       "tr",
       { "data-tnb": "fact", "data-name": fact.name },
-      h("td", null, fact.name),
+      h("td", null, fact.name === "launch" ? "grid" : fact.name),
       h(
         "td",
         null,

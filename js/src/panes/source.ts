@@ -160,7 +160,7 @@ export class SourcePane implements Pane {
 
   /** A message under its place, or from the left of the code on where it would not fit there. */
   private message(column: number, text: string): Kid {
-    const room = this.code.scroller.clientWidth - (this.element.classList.contains("light") ? 60 : 96);
+    const room = this.code.scroller.clientWidth - (this.element.classList.contains("light") ? 50 : 86);
     const fits = room <= 0 || (column + 2) * CHARACTER + text.length * 7.6 <= room;
     const words = h("span", { class: "words ellipsis", style: { "max-width": fits ? "none" : `${room}px` } }, prose(text));
     return [fits && span("caret", `${" ".repeat(column)}╰ `), words];

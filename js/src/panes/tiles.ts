@@ -10,6 +10,8 @@ import { chart } from "./chart";
 const LINE = 32; // elements of a row, where a tile has one dimension
 const LEAST = 3; // px of an element
 const MOST = 26;
+const SMALL = 7; // below which a tile is not made to fit into the height
+const ROW_NAMES = 26; // px in front of a row, for the index of its first element
 const NUMBERED = 19; // px from which an element has room for its number
 
 type Item = { readonly name: string; readonly tile?: WireLayout; readonly loop?: WirePipeline };
@@ -23,7 +25,7 @@ export class TilesPane implements Pane {
   private readonly watch: ResizeObserver | null;
   private picked = "";
   private byRegister = false;
-  private drawn: { tile: WireLayout; places: Where[]; columns: number; rows: number; size: number; base: HTMLCanvasElement } | null = null;
+  private drawn: { tile: WireLayout; places: Where[]; columns: number; size: number; side: number; base: HTMLCanvasElement } | null = null;
   private at = 0;
 
   constructor(private readonly shell: Shell) {
@@ -154,12 +156,14 @@ export class TilesPane implements Pane {
     const count = tile.shape.reduce((product, extent) => product * extent, 1);
     const columns = tile.shape.length > 1 ? tile.shape[tile.shape.length - 1] : Math.min(count, LINE);
     const rows = Math.ceil(count / columns);
-    const size = clamp(Math.floor(room / columns), LEAST, MOST);
+    const side = tile.shape.length < 2 && rows > 1 ? ROW_NAMES : 0;
+    const high = Math.max(SMALL, Math.floor((this.page.clientHeight - this.board.offsetTop + this.page.offsetTop - 8) / rows));
+    const size = clamp(Math.min(Math.floor((room - side) / columns), high), LEAST, MOST);
     const places = this.drawn?.tile === tile ? this.drawn.places : Array.from({ length: count }, (_, flat) => whereIs(tile, flat));
     const ratio = globalThis.devicePixelRatio || 1;
     const base = document.createElement("canvas");
-    for (const canvas of [base, this.board]) [canvas.width, canvas.height] = [columns * size * ratio, rows * size * ratio];
-    [this.board.style.width, this.board.style.height] = [`${columns * size}px`, `${rows * size}px`];
+    for (const canvas of [base, this.board]) [canvas.width, canvas.height] = [(side + columns * size) * ratio, rows * size * ratio];
+    [this.board.style.width, this.board.style.height] = [`${side + columns * size}px`, `${rows * size}px`];
     const pen = base.getContext("2d")!;
     pen.scale(ratio, ratio);
     pen.textAlign = "center";
@@ -167,8 +171,10 @@ export class TilesPane implements Pane {
     pen.font = `10px ${getComputedStyle(this.page).fontFamily}`;
     const ink = getComputedStyle(this.page).color;
     const gap = size > 7 ? 1 : 0;
+    pen.fillStyle = ink;
+    for (let row = 0; side && row < rows; row++) pen.fillText(String(row * columns), side / 2, (row + 0.5) * size);
     places.forEach((place, flat) => {
-      const [x, y] = [(flat % columns) * size, Math.floor(flat / columns) * size];
+      const [x, y] = [side + (flat % columns) * size, Math.floor(flat / columns) * size];
       const value = this.value(place);
       pen.fillStyle = this.colour(tile, value);
       pen.fillRect(x, y, size - gap, size - gap);
@@ -178,21 +184,22 @@ export class TilesPane implements Pane {
     });
     pen.fillStyle = ink;
     for (let at = tile.piece ?? columns; at < columns; at += tile.piece!) pen.fillRect(at * size - 1.5, 0, 2, rows * size);
-    this.drawn = { tile, places, columns, rows, size, base };
+    this.drawn = { tile, places, columns, size, side, base };
     this.point(this.at);
   }
 
   private under(x: number, y: number): number {
-    const { columns, size, places } = this.drawn!;
-    const flat = Math.floor(y / size) * columns + Math.floor(x / size);
-    return x < 0 || y < 0 || Math.floor(x / size) >= columns || flat >= places.length ? -1 : flat;
+    const { columns, size, side, places } = this.drawn!;
+    const column = Math.floor((x - side) / size);
+    const flat = Math.floor(y / size) * columns + column;
+    return column < 0 || y < 0 || column >= columns || flat >= places.length ? -1 : flat;
   }
 
   /** Shows where an element is, and rings those that share its thread, register or bank. */
   private point(flat: number): void {
     if (!this.drawn) return;
     this.at = flat;
-    const { tile, places, columns, size, base } = this.drawn;
+    const { tile, places, columns, size, side, base } = this.drawn;
     const context = this.board.getContext("2d")!;
     context.setTransform(1, 0, 0, 1, 0, 0);
     context.clearRect(0, 0, base.width, base.height);
@@ -206,7 +213,7 @@ export class TilesPane implements Pane {
     places.forEach((other, at) => {
       if (this.value(other) !== this.value(place)) return;
       context.lineWidth = at === flat ? 3 : 1.5;
-      context.strokeRect((at % columns) * size + 1, Math.floor(at / columns) * size + 1, size - 3, size - 3);
+      context.strokeRect(side + (at % columns) * size + 1, Math.floor(at / columns) * size + 1, size - 3, size - 3);
     });
   }
 

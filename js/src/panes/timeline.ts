@@ -58,7 +58,7 @@ export class Timeline implements Pane {
       this.toggles,
       open.map((group) => button(`fold-${group}`, `${group} ▾`, () => this.fold(group), { class: "tool", title: `fold the stages of ${group}` })),
       (hidden > 0 || state.showsSame) &&
-        button("noops", state.showsSame ? "hide no-ops" : [`${hidden} `, span("wide", "no-op"), span("slim", "∅")], () => this.shell.set({ showsSame: !state.showsSame }), {
+        button("noops", state.showsSame ? "hide unchanged" : `${hidden} unchanged`, () => this.shell.set({ showsSame: !state.showsSame }), {
           class: "tool",
           "data-tnb": "noop-toggle",
           "aria-pressed": String(state.showsSame),

@@ -33,7 +33,9 @@ export class Verdict implements Pane {
                 class: `state ${isWrong ? "bad" : "amber"}`,
                 title: "what the simulated device found in the launch",
               })
-            : span("state good", "✓ ok"),
+            : trace.problems.length
+              ? button("warnings", `▲ ${plural(trace.problems.length, trace.problems.some(({ wire }) => wire.severity === "warning") ? "warning" : "note")}`, () => this.shell.set({ view: "problems" }), { class: "state amber" })
+              : span("state good", "✓ ok"),
         this.names(),
         failed
           ? null
