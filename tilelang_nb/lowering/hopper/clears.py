@@ -13,7 +13,7 @@ import tvm
 import tvm_ffi
 from tvm import tirx as tir
 
-from tilelang_nb.language.tile_program import RegionOperand, TileCall, operation, operation_name, read, region
+from tilelang_nb.language.tile_program import TileCall, operation_name, read
 
 from ..context import LaunchContext
 from ..legalise import whole
@@ -21,6 +21,7 @@ from ..nests import perfect_nest
 from ..rewrite import Load, branch, constant, has, map_children, nothing, sequence, statements
 from .decision import Specialisation
 from .plan import ROLES
+from .tile_statements import encoded, evaluate
 
 
 def clear_in_products(body: Any, launch: LaunchContext) -> Any:
@@ -48,14 +49,9 @@ def _visited(node: Any) -> Any:
         if found is not None:
             condition, parts[before] = found
             operands = {**call.operands, "clear_accum": condition}
-            encoded = [_encoded(operands[name]) for name in call.operands]
-            parts[at] = tir.Evaluate(operation("gemm", *encoded), one.span)
+            parts[at] = evaluate("gemm", one.span, *(encoded(operands[name]) for name in call.operands))
             changed = True
     return sequence(parts, node.span) if changed else node
-
-
-def _encoded(operand: Any) -> Any:
-    return region(operand.buffer, operand.begin, operand.extent) if isinstance(operand, RegionOperand) else operand
 
 
 def _mentions(node: Any, call: TileCall) -> bool:

@@ -78,6 +78,7 @@ class Specialisation:
     made: frozenset[Any] = frozenset()
     accumulators: frozenset[Any] = frozenset()
     counted: frozenset[Any] = frozenset()
+    resident_versions: int = 1
 
 
 def enabled(launch: LaunchContext) -> bool:

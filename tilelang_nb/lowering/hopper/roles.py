@@ -23,11 +23,11 @@ import tvm_ffi
 from tvm import tirx as tir
 from tvm.ir import Range, StringImm
 
-from tilelang_nb.language.tile_program import RegionOperand, TileCall, operation, operation_name, read, region
+from tilelang_nb.language.tile_program import operation_name, read, region
 
 from ..barriers import WARP_GROUPS
 from ..context import SHARED, LaunchContext, ThreadSet
-from ..gemm.wgmma import GROUPED, PACKED, operand_words
+from ..gemm.wgmma import GROUPED
 from ..launches import THREAD_EXTENT
 from ..loop_effects import Effects
 from ..memory_overlap import ORDERED
@@ -53,12 +53,13 @@ from ..shared_memory import MAPPED, MBARRIER, TILES, WRITTEN
 from ..views import views
 from .decision import GROUP, SHARES, Specialisation
 from .epilogue import Epilogue
-from .overlap import Overlap
+from .overlapped_loop import overlapped_loop
 from .persistent import without_hint
+from .resident_tiles import WARP, ResidentTiles
+from .tile_statements import element, encoded, evaluate
 from .turn_counters import TurnCounters
 
 ONE_BLOCK = "tirx.launch_bounds_min_blocks_per_sm"
-WARP = 32
 
 
 def specialised(function: Any, found: Specialisation, launch: LaunchContext) -> Any:
@@ -85,7 +86,6 @@ class _Roles:
     launch: LaunchContext
     rings: dict[Any, list[_Ring]] = field(default_factory=dict)
     staging: Any = None
-    loaded: list[tuple[TileCall, Any]] = field(default_factory=list)  # copies that are made once, with their barriers
     renamed: dict[Any, Any] = field(default_factory=dict)  # variables of the text -> those of the copying role
     unlike: set[Any] = field(default_factory=set)  # variables that not all roles can have the same
 
@@ -98,6 +98,10 @@ class _Roles:
             for plan in found.plans
             for tile in plan.tiles
         }
+        work = found.staying.turn if found.staying is not None else None
+        warps = found.consumers // WARP
+        self.resident = ResidentTiles(found.resident, found.resident_versions, work, warps, launch)
+        self.tiles |= self.resident.tiles
         self.unlike = set(launch.axes)
         walk(function.body, (tir.Bind, self._note), order="pre")
         sources = views(function.body)
@@ -111,12 +115,9 @@ class _Roles:
         launch.facts[TILES] = {**stored, **{self.tiles.get(tile, tile): shape for tile, shape in found.tiles.items()}}
         launch.facts[GROUPED], launch.facts[WRITTEN] = set(found.accumulators), set(found.made)
         launch.facts[MAPPED] = {self.tiles.get(tile, tile) for tile in found.read | found.made}
-        for call in found.resident:
-            loaded = tir.decl_buffer((1,), "uint64", launch.fresh("loaded"), scope=MBARRIER, layout=None)
-            self.loaded.append((call, loaded))
         if found.epilogue is not None:
             self._stage(found.epilogue)
-        launch.facts["rings"], launch.facts["loaded"] = self.rings, self.loaded
+        launch.facts["rings"], launch.facts["loaded"] = self.rings, self.resident.barriers
         launch.threads += GROUP
         launch.set = ThreadSet(0, launch.threads)
         return function.with_body(self._launch(function.body))
@@ -180,23 +181,22 @@ class _Roles:
             barriers.append(tir.AllocBuffer(self.staging, None, span))
         for ring in rings:
             barriers += [tir.AllocBuffer(buffer, None, span) for buffer in (ring.full, ring.empty)]
-        for _, loaded in self.loaded:
-            barriers.append(tir.AllocBuffer(loaded, None, span))
-        for _, loaded in self.loaded:
-            barriers.append(_evaluate("barrier_init", span, _element(loaded, tir.const(0, "int32")), 1))
+        barriers += [*self.resident.declared(span), *self.resident.started(span)]
         for ring in rings:
             for stage in range(ring.plan.stages):
                 at = tir.const(stage, "int32")
-                barriers.append(_evaluate("barrier_init", span, _element(ring.full, at), 1))
-                barriers.append(_evaluate("barrier_init", span, _element(ring.empty, at), warps))
-        barriers.append(_evaluate("fence_barrier_init", span))
+                barriers.append(evaluate("barrier_init", span, element(ring.full, at), 1))
+                barriers.append(evaluate("barrier_init", span, element(ring.empty, at), warps))
+        barriers.append(evaluate("fence_barrier_init", span))
         groups = self.found.consumers // GROUP
-        work = sequence([self._computing(one) for one in inside], span)
+        computed = [self._computing(one) for one in inside]
+        released = self.resident.released(self.launch.block_thread, span)
+        work = self.resident.in_versions(sequence([*computed, *released], span))
         if self.found.staying is not None:
             work = self.found.staying.loop(work, self.found.staying.turn, lambda var: var, span)
         computing = [self._registers(True, span), *self.counters.first(False, span), work]
         if self.found.epilogue is not None:
-            computing.append(_evaluate("wait_boxes", self.found.epilogue.call.span))
+            computing.append(evaluate("wait_boxes", self.found.epilogue.call.span))
         lead = tir.EQ(self.launch.block_thread, tir.const(self.found.consumers, "int32"))
         if self.found.staying is not None:
             turn = self._own(self.found.staying.turn)
@@ -233,7 +233,7 @@ class _Roles:
         shares = SHARES[self.found.consumers // GROUP]
         if shares is None:
             return nothing(span)
-        return _evaluate("set_max_nreg", span, shares[computing], computing)
+        return evaluate("set_max_nreg", span, shares[computing], computing)
 
     # ---- the computing role ----
 
@@ -248,33 +248,34 @@ class _Roles:
                 return nothing(node.span)
         if self.found.staying is not None and isinstance(node, tir.Evaluate):
             return without_hint(node)
-        loaded = self._barrier_of(node)
+        loaded = self.resident.barrier_of(node)
         if loaded is not None:
-            zero = tir.const(0, "int32")
-            return _evaluate("barrier_wait", node.span, _element(loaded, zero), 0)
+            return self.resident.waited(loaded[1], node.span)
         return map_children(node, self._computing)
-
-    def _barrier_of(self, node: Any) -> Any:
-        """The barrier of a copy that is made once; None for any other statement."""
-        if isinstance(node, tir.Evaluate):
-            for call, loaded in self.loaded:
-                if _is_call(node.value, call):
-                    return loaded
-        return None
 
     def _store(self, epilogue: Epilogue) -> Any:
         call, grid = epilogue.call, epilogue.engine.grid
-        source, target = _encoded(epilogue.source), _encoded(call["target"])
+        source, target = encoded(epilogue.source), encoded(call["target"])
         shape = [tir.const(int(extent), "int32") for extent in self.staging.ty.shape]
         boxes = region(self.staging, [tir.const(0, "int32")] * 3, shape)
         reused = epilogue.slots < epilogue.boxes or epilogue.repeated or self.found.staying is not None
-        return _evaluate("accumulator_store", call.span, source, target, boxes, grid.down, grid.across, reused)
+        return evaluate("accumulator_store", call.span, source, target, boxes, grid.down, grid.across, reused)
 
     def _consumer(self, plan: Pipeline) -> Any:
         overlap = self.found.overlaps.get(plan.loop.loop_var)
-        if overlap is not None:
-            return self._overlapped(plan, overlap)
         node, rings = plan.loop, self.rings[plan.loop.loop_var]
+        if overlap is not None:
+            return overlapped_loop(
+                plan,
+                overlap,
+                (rings[0].full, rings[1].full),
+                {tile: self.tiles[tile] for tile in plan.tiles},
+                self.found.consumers,
+                self.launch,
+                lambda turn: self._turn(plan, turn),
+                self._computing,
+                lambda which, slot, span: self._release(rings[which], slot, span),
+            )
         slot, lap, begin = self._turn(plan)
         tiles = {tile: self.tiles[tile] for tile in plan.tiles}
         copied = {producer.position for group in plan.groups for producer in group}
@@ -282,7 +283,7 @@ class _Roles:
         for position, one in enumerate(plan.body):
             for ring in rings:
                 if ring.first == position:
-                    body.append(_evaluate("barrier_wait", one.span, _element(ring.full, slot), lap))
+                    body.append(evaluate("barrier_wait", one.span, element(ring.full, slot), lap))
             if position not in copied:
                 body.append(in_version(self._computing(one), tiles, slot))
             for ring in rings:
@@ -293,72 +294,10 @@ class _Roles:
     def _release(self, ring: _Ring, slot: Any, span: Any) -> Any:
         """One lane of each warp says that it is done with a version."""
         lane = tir.EQ(tir.floormod(self.launch.block_thread, WARP), tir.const(0, "int32"))
-        arrive = tir.IfThenElse(lane, _evaluate("barrier_arrive", span, _element(ring.empty, slot)), None, span)
+        arrive = tir.IfThenElse(lane, evaluate("barrier_arrive", span, element(ring.empty, slot)), None, span)
         if self.found.read.isdisjoint(producer.target for producer in ring.producers):
             return arrive  # all lanes have waited for the products
-        return sequence([_evaluate("sync_warp", span), arrive], span)
-
-    def _overlapped(self, plan: Pipeline, overlap: Overlap) -> Any:
-        """The loop with the first product of a turn started before the second one of the turn before."""
-        node, (keys, values) = plan.loop, self.rings[plan.loop.loop_var]
-        span, tiles = node.span, {tile: self.tiles[tile] for tile in plan.tiles}
-        left = overlap.second["a"].buffer
-        words = self.launch.facts.setdefault(PACKED, {}).setdefault(
-            left, self.launch.local(operand_words(left, self.found.consumers), "uint32", "packed")
-        )
-
-        def at(turn: Any, parts: tuple[Any, ...], slot: Any) -> list[Any]:
-            values_of = {node.loop_var: turn}
-            return [in_version(substitute(self._computing(one), values_of), tiles, slot) for one in parts]
-
-        def multiply(call: TileCall, turn: Any, slot: Any, runs_on: bool) -> Any:
-            operands = {**call.operands, "asynchronous": "open" if runs_on else None}
-            encoded = [_encoded(operands[name]) for name in call.operands]
-            one = tir.Evaluate(operation("gemm", *encoded), call.span)
-            return at(turn, (one,), slot)[0]
-
-        def between(turn: Any, slot: Any, parts: tuple[Any, ...], last: bool) -> list[Any]:
-            packed = [_evaluate("pack_operand", span, _whole(left), _whole(words))] if last else []
-            return [*at(turn, parts, slot), *packed]
-
-        def wait(ring: _Ring, slot: Any, lap: Any, call: TileCall) -> Any:
-            return _evaluate("barrier_wait", call.span, _element(ring.full, slot), lap)
-
-        def over(pending: int, call: TileCall) -> Any:
-            return _evaluate("wait_wgmma", call.span, pending, _whole(call["c"].buffer))
-
-        first, second = overlap.first, overlap.second
-        turn, one = node.loop_var, tir.const(1, dtype_of(node.loop_var))
-        before = turn - one
-        slot, lap, begin = self._turn(plan, turn)
-        old_slot, old_lap, old_begin = self._turn(plan, before)
-        is_first = tir.EQ(turn, node.min)
-        other = [wait(values, old_slot, old_lap, second), multiply(second, before, old_slot, True)]
-        steady = [
-            *begin,
-            *old_begin,
-            wait(keys, slot, lap, first),
-            *at(turn, overlap.prepare, slot),
-            multiply(first, turn, slot, True),
-            tir.IfThenElse(is_first, over(0, first), sequence([*other, over(1, first)], span), span),
-            self._release(keys, slot, first.span),
-            *between(turn, slot, overlap.beside, False),
-            over(0, second),
-            tir.IfThenElse(is_first, nothing(span), self._release(values, old_slot, second.span), span),
-            *between(turn, slot, overlap.after, True),
-        ]
-        last = node.extent - one
-        slot, lap, begin = self._turn(plan, last)
-        after = [
-            *begin,
-            wait(values, slot, lap, second),
-            multiply(second, last, slot, False),
-            self._release(values, slot, second.span),
-        ]
-        whole = sequence([loop(node, body=sequence(steady, span), annotations={}), *after], span)
-        if not self.launch.analyzer.can_prove(node.extent >= 1):
-            whole = branch(node.extent >= 1, whole, None, span)
-        return sequence([tir.AllocBuffer(words, None, span), whole], span)
+        return sequence([evaluate("sync_warp", span), arrive], span)
 
     def _turn(self, plan: Pipeline, index: Any = None) -> tuple[Any, Any, list[Any]]:
         """(version, parity of the lap, bindings of both) of a turn; index: of it, the loop's variable if not given."""
@@ -388,37 +327,22 @@ class _Roles:
                 return nothing(node.span)
             low, extent = self._mine(node.min), self._mine(node.extent)
             copies = tir.For(var, low, extent, tir.ForKind(node.kind), body, annotations={}, span=node.span)
-            copies = self.counters.around(copies, node, True) if pipelined else copies
             if node.loop_var in self.found.overlaps:
                 rest = self._copies(self.plans[node.loop_var], 1, node.min + node.extent - 1)
-                return sequence([copies, branch(extent >= 1, self._mine(sequence(rest)), None, node.span)], node.span)
-            return copies
+                copies = sequence([copies, branch(extent >= 1, self._mine(sequence(rest)), None, node.span)], node.span)
+            return self.counters.around(copies, node, True) if pipelined else copies
         if isinstance(node, tir.SeqStmt):
             return sequence([self._copying(one) for one in node.seq], node.span)
         if isinstance(node, tir.IfThenElse):
             other = None if node.else_case is None else self._copying(node.else_case)
             return branch(self._mine(node.condition), self._copying(node.then_case), other, node.span)
-        loaded = self._barrier_of(node)
+        loaded = self.resident.barrier_of(node)
         if loaded is not None:
-            return self._mine(self._load_once(read(node.value, node.span), loaded))
+            return self._mine(self.resident.copied(*loaded, self.found.tiles))
         if isinstance(node, tir.Bind) and self._is_common(node.value):
             value = self._mine(node.value)
             return tir.Bind(self._own(node.var), value, node.span)
         return nothing(node.span)
-
-    def _load_once(self, call: TileCall, loaded: Any) -> Any:
-        full = _element(loaded, tir.const(0, "int32"))
-        source, target = (
-            region(call[name].buffer, call[name].begin, call[name].extent) for name in ("source", "target")
-        )
-        size = self.found.tiles[call["target"].buffer].bytes
-        return sequence(
-            [
-                _evaluate("barrier_expect_tx", call.span, full, size),
-                _evaluate("barrier_arrive", call.span, full),
-                _evaluate("tensor_load", call.span, source, target, full),
-            ]
-        )
 
     def _own(self, var: Any) -> Any:
         return self.renamed.setdefault(var, tir.Var(var.name, var.ty))
@@ -443,9 +367,9 @@ class _Roles:
         slot, lap, body = self._turn(plan, turn)
         span = ring.producers[0].call.span
         size = sum(self.found.tiles[producer.target].bytes for producer in ring.producers)
-        full = _element(ring.full, slot)
-        body.append(_evaluate("barrier_wait", span, _element(ring.empty, slot), tir.bitwise_xor(lap, 1)))
-        body += [_evaluate("barrier_expect_tx", span, full, size), _evaluate("barrier_arrive", span, full)]
+        full = element(ring.full, slot)
+        body.append(evaluate("barrier_wait", span, element(ring.empty, slot), tir.bitwise_xor(lap, 1)))
+        body += [evaluate("barrier_expect_tx", span, full, size), evaluate("barrier_arrive", span, full)]
         loads = [self._load(producer, slot, full) for producer in ring.producers]
         return [*body, *(substitute(one, {plan.loop.loop_var: turn}) for one in loads)]
 
@@ -454,7 +378,7 @@ class _Roles:
         source, target = call["source"], call["target"]
         tile = self.tiles[producer.target]
         into = region(tile, [slot, *target.begin], [tir.const(1, "int32"), *target.extent])
-        return _evaluate("tensor_load", call.span, region(source.buffer, source.begin, source.extent), into, full)
+        return evaluate("tensor_load", call.span, region(source.buffer, source.begin, source.extent), into, full)
 
 
 def _is_call(value: Any, call: Any) -> bool:
@@ -468,23 +392,6 @@ def _is_call(value: Any, call: Any) -> bool:
 def _role(groups: Any, body: Any, span: Any) -> Any:
     text = ",".join(map(str, groups))
     return tir.AttrStmt(tir.const(0, "int32"), WARP_GROUPS, StringImm(text), body, span)
-
-
-def _whole(buffer: Any) -> Any:
-    shape = [tir.const(int(extent), "int32") for extent in buffer.ty.shape]
-    return region(buffer, [tir.const(0, "int32")] * len(shape), shape)
-
-
-def _encoded(operand: Any) -> Any:
-    return region(operand.buffer, operand.begin, operand.extent) if isinstance(operand, RegionOperand) else operand
-
-
-def _element(buffer: Any, index: Any) -> Any:
-    return region(buffer, [index], [tir.const(1, "int32")])
-
-
-def _evaluate(name: str, span: Any, *operands: Any) -> Any:
-    return tir.Evaluate(operation(name, *operands), span)
 
 
 def _extern_names(value: Any) -> list[str]:

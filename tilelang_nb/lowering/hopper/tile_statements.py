@@ -1,0 +1,30 @@
+"""Tile operations as statements, and operands as they are written into them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tvm import tirx as tir
+
+from tilelang_nb.language.tile_program import RegionOperand, operation, region
+
+
+def evaluate(name: str, span: Any, *operands: Any) -> Any:
+    """The statement that does an operation."""
+    return tir.Evaluate(operation(name, *operands), span)
+
+
+def encoded(operand: Any) -> Any:
+    """An operand that was read back, as it is written again."""
+    return region(operand.buffer, operand.begin, operand.extent) if isinstance(operand, RegionOperand) else operand
+
+
+def element(buffer: Any, index: Any) -> Any:
+    """The region of one element of a buffer of one dimension, such as a barrier."""
+    return region(buffer, [index], [tir.const(1, "int32")])
+
+
+def whole_of(buffer: Any) -> Any:
+    """The region that is all of a buffer."""
+    shape = [tir.const(int(extent), "int32") for extent in buffer.ty.shape]
+    return region(buffer, [tir.const(0, "int32")] * len(shape), shape)
