@@ -53,6 +53,17 @@ CASES: dict[str, dict[str, Any]] = {
         "tb": True,
         "bk": 32,
     },
+    "int8 with 24 columns": {
+        "dtype": "int8",
+        "total": "int32",
+        "out": "int32",
+        "n": 48,
+        "bn": 24,
+        "bk": 64,
+        "k": 320,
+        "tb": True,
+    },
+    "rows of 32 bytes, 40 columns": {"bk": 16, "k": 80, "tb": True, "n": 80, "bn": 40, "stages": 3},
     "int8 with 80 columns": {
         "dtype": "int8",
         "total": "int32",

@@ -90,7 +90,7 @@ def tensor_tile(buffer: Any) -> TensorTile | None:
     wide = columns * itemsize
     span = SPAN if wide % SPAN == 0 else wide
     tile = TensorTile(rows, columns, itemsize, span)
-    if span not in LAYOUTS or rows % 8 or rows > MOST_ROWS or tile.bytes % ALIGNMENT:
+    if span not in LAYOUTS or rows % 8 or rows > MOST_ROWS:  # eight rows are what a swizzle repeats after
         return None
     return tile
 
