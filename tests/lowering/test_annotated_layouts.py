@@ -260,3 +260,34 @@ def test_an_accumulator_keeps_the_layout_of_its_instruction():
     (decision,) = [one for one in kernel.build().lowered.decisions if one.subject == "layout"]
     assert "another" in decision.reason and decision.line == 7
     assert "T.ptx.mma" in thread_text(kernel)
+
+
+def test_layouts_made_of_layouts_are_carried_out() -> None:
+    text = """
+@T.prim_func
+def k(A: T.Tensor((64, 64), "float16"), B: T.Tensor((64, 64), "float16"), C: T.Tensor((4, 16, 64), "float16")):
+    with T.Kernel(1, threads=128):
+        S = T.alloc_shared((64, 64), "float16")
+        three = T.alloc_shared((4, 16, 64), "float16")
+        turned = T.Layout((64, 64), lambda i, j: [j, i])
+        swizzled = T.make_swizzled_layout(S)
+        T.annotate_layout({S: turned.inverse(), three: swizzled.reshape((4, 16, 64))})
+        T.copy(A, S)
+        for i, j in T.Parallel(64, 64):
+            x, y = swizzled(i, j)
+            p, q = swizzled.inverse()(x, y)
+            B[i, j] = S[p, q]
+            three[i // 16, i % 16, j] = A[i, j]
+        T.copy(three, C)
+"""
+    cell = tilelang_nb.compile_cell(text, {}, target="sim", arch="sm_80")
+    assert cell.ok, cell.to_text()
+    kernel = cell.namespace["k"]
+    a = np.random.default_rng(0).standard_normal((64, 64)).astype(np.float16)
+    b, c = np.zeros_like(a), np.zeros((4, 16, 64), np.float16)
+    kernel(a, b, c)
+    np.testing.assert_array_equal(b, a)
+    np.testing.assert_array_equal(c, a.reshape(4, 16, 64))
+    assert kernel.findings == ()
+    assert kernel.layouts["S"].address(3, 5) - kernel.layouts["S"].offset == 2 * (5 * 64 + 3)
+    assert kernel.layouts["three"].swizzle is not None

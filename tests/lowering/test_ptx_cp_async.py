@@ -236,6 +236,42 @@ def test_a_ring_by_hand(pending: int) -> None:
     assert made.findings == ()
 
 
+ROLES = """
+@T.prim_func
+def k(A: T.Tensor((6, 1024), "float16"), B: T.Tensor((6, 1024), "float32")):
+    with T.Kernel(1, threads=256):
+        S = T.alloc_shared((2, 1024), "float16")
+        full = T.alloc_barrier([128, 128])
+        empty = T.alloc_barrier([128, 128])
+        tx = T.get_thread_binding()
+        with T.ws(0):
+            for r in range(6):
+                {wait}
+                for j in T.Parallel(1024):
+                    B[r, j] = S[r % 2, 1023 - j]
+                T.barrier_arrive(empty[r % 2])
+        with T.ws(1):
+            for r in range(6):
+                T.barrier_wait(empty[r % 2], (r // 2 + 1) % 2)
+                column = (tx - 128) * 8
+                T.ptx_cp_async(T.access_ptr(S[r % 2, column], "w", 8), T.access_ptr(A[r, column], "r", 8), 8)
+                T.cp_async_barrier_noinc(full[r % 2])
+"""
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
+def test_copies_of_one_role_arrive_at_the_barrier_of_another(arch: str) -> None:
+    a, b = np.arange(6 * 1024).reshape(6, 1024).astype(np.float16), np.zeros((6, 1024), np.float32)
+    made = kernel(ROLES.format(wait="T.barrier_wait(full[r % 2], (r // 2) % 2)"), arch)
+    made(a, b)
+    np.testing.assert_array_equal(b, a[:, ::-1])
+    assert made.findings == ()
+    mistaken = kernel(ROLES.format(wait="pass"), arch)
+    with pytest.warns(SimulatorFindings):
+        mistaken(a, b)
+    assert {"TL403", "TL405"} <= {one.code for one in mistaken.findings}
+
+
 def test_operands_of_products_keep_their_swizzle() -> None:
     made = kernel(
         """
