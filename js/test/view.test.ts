@@ -217,6 +217,17 @@ describe("timeline", () => {
   });
 });
 
+describe("warnings", () => {
+  test("the head counts them and leads to them", () => {
+    const root = show(made([{ name: "source", language: "python", text: "x" }], { diagnostics: [{ code: "TL213", slug: "a", severity: "warning", message: "slow", span: [1, 0, 1, 1] }] }));
+    const said = root.querySelector<HTMLElement>('[data-tnb="verdict"] .state')!;
+    expect(said.textContent).toBe("▲ 1 warning");
+    said.click();
+    expect(root.dataset.view).toBe("problems");
+    expect(root.querySelector('[data-tnb="tab"][data-name="problems"] .number')!.classList.contains("warning")).toBe(true);
+  });
+});
+
 describe("findings", () => {
   test("one of a loop that ran while the kernel was built leads to its turn", () => {
     const root = show(wire("findings"));

@@ -212,3 +212,14 @@ def k(A: T.Tensor((5000,), "float32")):
     assert "device" not in vars(large.build())
     assert large.stages[-3].text.count("A_ptr[") == 5000
     assert large.stages[-3].ready and large.cuda_source
+
+
+def test_stages_are_found_by_name_and_print_a_line_each() -> None:
+    cell = tilelang_nb.compile_cell(CELL.format(scale=2, table=[0, 1]), {}, target="sim")
+    stages = cell.kernels["k"].stages
+    assert stages["tile"] is next(one for one in stages if one.name == "tile")
+    lines = repr(stages).split("\n")
+    assert [line.split()[0] for line in lines] == [one.name for one in stages]
+    assert "changed" in lines[1] and lines[-1].split()[1:3] == ["on", "demand"]
+    with pytest.raises(KeyError, match="no stage thrad: there are source, tile"):
+        stages["thrad"]

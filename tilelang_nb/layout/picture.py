@@ -126,7 +126,8 @@ def _html(summary: str, note: str, caption: str, cells: list[list[tuple[str, int
     said = "".join(f"<div>{escape(line)}</div>" for line in note.split("\n") if line)
     return (
         f'<div style="margin:0.5em 0"><div><b>{escape(summary)}</b></div>{said}<div>{escape(caption)}</div>'
-        f'<table style="border-collapse:collapse"><tr><th style="{_HEAD}"></th>{head}</tr>{body}</table></div>'
+        f'<div style="overflow-x:auto"><table style="border-collapse:collapse"><tr><th style="{_HEAD}"></th>{head}</tr>'
+        f"{body}</table></div></div>"
     )
 
 

@@ -38,7 +38,7 @@ PRINTED_LINES = 40
 ITEMS_OF_A_LOOP = 24
 # Seen only where the widget is not: there is no kernel, or its state was not saved, or this is another page.
 NO_WIDGET = (
-    "A static copy. The view with every stage and its links comes when the cell is run; to keep it in the notebook,"
+    "The view with every stage and its links comes when the cell is run; to keep it in the notebook,"
     " check Settings > Save Widget State Automatically in JupyterLab before saving, or write it to a page of its own"
     " with `to_html(path)` of a kernel."
 )
@@ -74,7 +74,7 @@ def to_html(
     for name, kernel in shown:
         parts.append(_kernel(name, kernel, tuple(show), limit, launches, alone=len(shown) == 1, compact=compact))
     if compact:
-        parts.append(div(dim(sentence(NO_WIDGET)), "margin:8px 0 0 0;max-width:860px"))
+        parts.append(fold(dim("a static copy"), div(sentence(NO_WIDGET), "max-width:860px")))
     box = f"border:1px solid {EDGE};border-radius:8px;margin:8px 0;padding:10px 14px;font-size:13px;line-height:20px"
     return tag("div", "".join(parts), box, **({"class": mark} if mark else {}))
 

@@ -27,7 +27,7 @@ from .internal import internal_error
 from .refused_launch import Callee, refused_launch
 from .simulate import Outcome, simulate
 from .simulated_launches import Launch, SimulatorFindings, launches, warn_of
-from .stages import Stage, definition, device_stages, stages_of
+from .stages import Stages, definition, device_stages, stages_of
 from .symbols import Symbols
 from .target import Target, resolve
 from .timing import Benchmark, bench, no_timing
@@ -65,7 +65,7 @@ class Kernel(Uncopied):
         self.outputs, self.options = outputs, dict(options or {})
         self._diagnostics = tuple(diagnostics)
         self._build: Build | None = None
-        self._stages: tuple[Stage, ...] | None = None
+        self._stages: Stages | None = None
         self._unroll: ExpansionNode | None = None
         self._outcome = Outcome()
         self._calls: DeviceCalls | None = None
@@ -297,16 +297,17 @@ class Kernel(Uncopied):
         return self.program.parameters if self.program is not None else ()
 
     @property
-    def stages(self) -> tuple[Stage, ...]:
+    def stages(self) -> Stages:
         """`source`, `tile`, the stages of lowering, `thread`, the passes after it, `cuda`, `ptx`, `sass`; as far as it
         compiled.  The texts of `ptx` and `sass` run the CUDA compiler when they are asked for; of a program of many
         thousand statements `cuda` too is made then, and the passes after `thread` are left out.
         """
         if self._stages is None:
             build = self.build()
-            self._stages = stages_of(self.program, build.lowered.snapshots if build.lowered else ()) if build else ()
+            found = stages_of(self.program, build.lowered.snapshots if build.lowered else ()) if build else ()
             if build is not None and build.ok:
-                self._stages += device_stages(self.program, build)
+                found += device_stages(self.program, build)
+            self._stages = Stages(found)
         return self._stages
 
     @property

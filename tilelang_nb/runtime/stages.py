@@ -74,6 +74,34 @@ class Stage(Uncopied):
         return None if self.code is None else self.code.statements
 
 
+class Stages(tuple[Stage, ...]):
+    """The stages of a kernel, in order; `stages["tile"]` is the one of that name.  Printed, a line for each.
+
+    KeyError: there is no such stage, or the kernel did not get there.
+    """
+
+    __slots__ = ()
+
+    def __getitem__(self, key: Any) -> Any:
+        if not isinstance(key, str):
+            return super().__getitem__(key)
+        found = next((one for one in self if one.name == key), None)
+        if found is None:
+            raise KeyError(f"no stage {key}: there are {', '.join(one.name for one in self)}")
+        return found
+
+    def __str__(self) -> str:
+        width = max((len(one.name) for one in self), default=0)
+        rows = []
+        for one in self:
+            what = "on demand" if not one.ready else "changed" if one.changed else "no change"
+            time = f"{one.milliseconds:7.1f} ms" if one.ready and one.source is None else ""
+            rows.append(f"{one.name:{width}}  {what:9}  {time:10}  {one.reason}".rstrip())
+        return "\n".join(rows) or "no stages"
+
+    __repr__ = __str__
+
+
 @dataclass(frozen=True)
 class DeviceCode:
     """The text of one language of a kernel's device code: "cuda", "ptx" or "sass".
