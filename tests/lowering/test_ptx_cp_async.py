@@ -300,6 +300,33 @@ def k(A: T.Tensor((64, 64), "float16"), B: T.Tensor((64, 64), "float16"), C: T.T
     assert made.layouts["A_s"].swizzle is not None
 
 
+BY_NUMBER = """
+@T.prim_func
+def k(A: T.Tensor((64, 32), "float16"), B: T.Tensor((64, 32), "float16")):
+    with T.Kernel(4, threads=64) as bx:
+        S = T.alloc_shared((16, 32), "float16")
+        tx = T.get_thread_binding()
+        T.ptx_cp_async(
+            T.tvm_access_ptr(T.type_annotation("float16"), S.data, tx * 8, 8, 2),
+            T.tvm_access_ptr(T.type_annotation("float16"), A.data, bx * 512 + tx * 8, 8, 1),
+            8,
+        )
+        T.ptx_commit_group()
+        T.ptx_wait_group(0)
+        for i, j in T.Parallel(16, 32):
+            B[bx * 16 + i, j] = S[15 - i, j]
+"""
+
+
+def test_places_by_their_number() -> None:
+    made = kernel(BY_NUMBER)
+    a = np.random.default_rng(2).standard_normal((64, 32)).astype(np.float16)
+    b = np.zeros_like(a)
+    made(a, b)
+    np.testing.assert_array_equal(b.reshape(4, 16, 32), a.reshape(4, 16, 32)[:, ::-1])
+    assert made.findings == () and instructions(made) == 1
+
+
 REFUSED = {
     "3 elements": ('T.ptx_cp_async(S[0, 0], A[0, 0], 3)', "TL004", "6 bytes"),
     "64 bytes": ('T.ptx_cp_async(S[0, 0], A[0, 0], 32)', "TL004", "64 bytes"),
@@ -317,6 +344,10 @@ REFUSED = {
     "a condition": ("T.ptx_cp_async(S[0, 0], A[0, 0], 8, X[0])", "TL205", "no condition"),
     "an offset": ("T.access_ptr(A[0, 0], offset=X[0])", "TL205", "offset"),
     "arithmetic": ("T.access_ptr(A[0, 0]) + 1", "TL127", "arithmetic on a pointer"),
+    "no memory": ('T.tvm_access_ptr(T.type_annotation("float16"), A, 0, 8, 1)', "TL004", "give `A.data`"),
+    "another dtype": ('T.tvm_access_ptr("float32", A.data, 0, 8, 1)', "TL205", "which is float16"),
+    "no mask": ('T.tvm_access_ptr("float16", A.data, 0, 8, 4)', "TL004", "rw_mask"),
+    "no dtype": ('T.type_annotation("float17")', "TL205", "float17"),
     "another operation": ("T.copy(T.access_ptr(A[0, 0]), S[0, 0])", "TL004", "T.copy"),
 }  # fmt: skip
 

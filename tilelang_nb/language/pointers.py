@@ -1,4 +1,4 @@
-"""Places of elements as instructions take them: `T.access_ptr`, and `T.ptx_cp_async` between two of them."""
+"""Places of elements as instructions take them (`T.access_ptr`), and `T.ptx_cp_async` between two of them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from typing import Any
 
 from ..source import catalogue as say
 from ..source.diagnostic import Message
+from .buffer_data import BufferData
 from .calling import bad_argument, checked_call
-from .dtypes import Dtype
+from .dtypes import Dtype, dtype_of
+from .layouts import indices_before
 from .operands import (
     GLOBAL,
     SHARED,
@@ -101,6 +103,41 @@ def access_ptr(
     return Pointer(buffer, index, count, mask)
 
 
+@checked_call
+def type_annotation(dtype: Any) -> Dtype:
+    """A dtype, as `T.tvm_access_ptr` takes it.
+
+    Errors: TL205 (no dtype).  Source: TVM's `T.type_annotation`.
+    """
+    return dtype_of(dtype)
+
+
+@checked_call
+def tvm_access_ptr(ptype: Any, data: Any, offset: Any, extent: Any, rw_mask: Any) -> Pointer:
+    """The place of an element by its number: `T.tvm_access_ptr(T.type_annotation("float16"), A.data, 8, 16, 1)`.
+
+    ptype: the dtype of the buffer.  data: `A.data`.  offset: elements from its start, in row-major order.  extent: how
+    many are meant, a constant.  rw_mask: 1 read, 2 written, 3 both.
+    Errors: TL004 (operands), TL205 (another dtype than that of the buffer, an offset that is no integer).
+    Source: TVM's `T.tvm_access_ptr`.
+    """
+    called = "T.tvm_access_ptr"
+    if not isinstance(data, BufferData):
+        bad_argument(f"`{called}` takes the memory of a buffer, {described(data)} given", "give `A.data`")
+    buffer = data.buffer
+    if dtype_of(ptype) != buffer.dtype:
+        dtype_mismatch(f"`{called}` of `{buffer.name}`, which is {buffer.dtype}, as {ptype}", "give its own dtype")
+    if buffer.strides is not None:
+        bad_argument(f"`{called}` of `{buffer.name}`, which has strides of its own", "use `T.access_ptr(A[i, j])`")
+    place = scalar(offset, called, "the offset")
+    if isinstance(place, float) or (isinstance(place, Value) and not is_integer(place.dtype)):
+        dtype_mismatch(f"the offset of `{called}` is no integer", "give an integer")
+    index = indices_before([place], buffer.shape, (1,), called)
+    return Pointer(
+        buffer, tuple(index), integer(extent, called, "extent", 1), integer(rw_mask, called, "rw_mask", 1, 3)
+    )
+
+
 def _side(value: Any, role: str, memory: str, access: int, count: int) -> Region:
     """A side of the copy: `count` elements of one row."""
     called = "T.ptx_cp_async"
@@ -154,4 +191,4 @@ def ptx_cp_async(dst_access_ptr: Any, src_access_ptr: Any, num_elems: Any, predi
     builder().operation("cp_async", target, source, condition)
 
 
-__all__ = ["access_ptr", "ptx_cp_async"]
+__all__ = ["access_ptr", "ptx_cp_async", "tvm_access_ptr", "type_annotation"]

@@ -66,7 +66,7 @@ GROUPS: tuple[tuple[str, str, str], ...] = (
         _SCRIPT,
         "write Python's own statements: `if`, `for`, `while`, `x = ...`",
         "If Then Else While let bind sblock sblock_attr sblock_alloc_buffer reads writes func_attr "
-        "buffer_store launch_thread env_thread type_annotation Ramp Broadcast Shuffle "
+        "buffer_store launch_thread env_thread Ramp Broadcast Shuffle "
         "Var PrimExpr target thread_return loop_break region decl_buffer",
     ),
     (_SCRIPT, "declare the parameter as `A: T.Tensor(shape, dtype)`", "match_buffer"),
@@ -82,7 +82,7 @@ GROUPS: tuple[tuple[str, str, str], ...] = (
     (
         _POINTER,
         "pass the buffer or a region of it",
-        "tvm_access_ptr address_of handle_add_byte_offset make_tensor_from_addr",
+        "address_of handle_add_byte_offset make_tensor_from_addr",
     ),
     (_PACKED, "compute on the elements: `T.vectorized` packs them", "add2 sub2 mul2 fma2 max2 min2 abs2"),
     (

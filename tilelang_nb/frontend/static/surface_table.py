@@ -249,7 +249,9 @@ transpose(src, dst, annotations=)
 trunc(x, span=)
 truncdiv(a, b, span=)
 truncmod(a, b, span=)
+tvm_access_ptr(ptype, data, offset, extent, rw_mask)
 tvm_thread_allreduce(size, value, condition, result, *axes, dtype=)
+type_annotation(dtype)
 unroll(start, stop=, step=, *, explicit=, unroll_factor=, annotations=)
 use_swizzle(panel_size, order=, enable=)
 vectorized(start, stop=, *, annotations=)
@@ -281,9 +283,9 @@ Broadcast CUDASourceCodeKernel Dtype Else GemmWarpPolicy If PrimExpr Ramp Ref Sh
     rng_init rng_rand rng_rand_float sblock sblock_alloc_buffer sblock_attr stg128 stg256 stg32 stg64 sts128 sts32
     sts64 sub2 sync_global target tcgen05_after_thread_sync tcgen05_before_thread_sync tcgen05_cp_warpx4 tcgen05_gemm
     tcgen05_gemm_blockscaled tcgen05_mma tcgen05_mma_arrive tcgen05_mma_blockscaled tcgen05_sf_warp_transpose
-    thread_return tma_gather4 tma_gather4_bytes tma_load tma_load_2sm tma_scatter4 tvm_access_ptr tvm_call_cpacked
-    tvm_mfma tvm_mfma_store tvm_rdna_wmma tvm_storage_sync tvm_warp_shuffle tvm_warp_shuffle_down tvm_warp_shuffle_up
-    type_annotation writes ws_op
+    thread_return tma_gather4 tma_gather4_bytes tma_load tma_load_2sm tma_scatter4 tvm_call_cpacked tvm_mfma
+    tvm_mfma_store tvm_rdna_wmma tvm_storage_sync tvm_warp_shuffle tvm_warp_shuffle_down tvm_warp_shuffle_up writes
+    ws_op
 """
 EXPORTED_DTYPES = """\
 bf16 bfloat16 bfloat16x16 bfloat16x2 bfloat16x32 bfloat16x4 bfloat16x64 bfloat16x8 bool bool_ boolean double
