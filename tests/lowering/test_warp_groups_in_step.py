@@ -290,3 +290,31 @@ def test_a_condition_that_all_threads_agree_on() -> None:
     mask = np.repeat(used, 64)
     result = agrees(LOOKED_UP, arguments, C=(a.astype(np.float64) * mask) @ b.astype(np.float64))
     assert "wgmma" in products(result)[0]
+
+
+UNFOLDED = """
+@T.prim_func
+def k(X: T.Tensor((2, 16, 16, 64), "float16"), W: T.Tensor((576, 128), "float16"), C: T.Tensor((512, 128), "float32")):
+    with T.Kernel(1, 4, threads=256) as (bx, by):
+        X_s = T.alloc_shared((128, 64), "float16")
+        W_s = T.alloc_shared((64, 128), "float16")
+        C_l = T.alloc_fragment((128, 128), "float32")
+        T.clear(C_l)
+        for k in T.{loop}:
+            T.c2d_im2col(X, X_s, by, k, 3, 1, 1, 1)
+            T.copy(W[k * 64, bx * 128], W_s)
+            T.gemm(X_s, W_s, C_l)
+        T.copy(C_l, C[by * 128, bx * 128])
+"""
+
+
+@pytest.mark.parametrize("loop", ["serial(9)", "Pipelined(9, num_stages=3)"])
+def test_a_convolution(loop: str) -> None:
+    rng = np.random.default_rng(0)
+    x, w = (rng.integers(-2, 3, shape).astype(np.float16) for shape in ((2, 16, 16, 64), (576, 128)))
+    around = np.zeros((2, 18, 18, 64))
+    around[:, 1:-1, 1:-1] = x
+    taps = np.concatenate([around[:, i : i + 16, j : j + 16] for i in range(3) for j in range(3)], -1).reshape(512, 576)
+    arguments = {"X": x, "W": w, "C": np.full((512, 128), np.nan, np.float32)}
+    result = agrees(UNFOLDED.format(loop=loop), arguments, C=taps @ w.astype(np.float64))
+    assert all("wgmma" in one for one in products(result)), products(result)

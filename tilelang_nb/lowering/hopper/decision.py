@@ -53,6 +53,7 @@ _CARRIED = {
     *("tma_copy", "store_arrive", "store_wait"),  # into global memory
 }
 _BARRIER_BYTES = 16
+    "im2col",
 
 
 @dataclass(frozen=True)

@@ -92,9 +92,11 @@ def shallow(call: TileCall, threads: int) -> str:
 
 
 def _no_tile(call: TileCall, tiles: dict[Any, TensorTile], products: Products, launch: LaunchContext) -> str:
-    """Why an operand lies where wgmma does not take it from; "" where it does."""
+    """Why an operand or C lies where wgmma does not take it; "" where it does not."""
     for name in "ab":
         buffer = call[name].buffer
+        if call["c"].buffer in launch.wanted:
+            return f"`{call['c'].buffer.name}` has a layout of the text"
         if buffer in tiles or (name == "a" and scope(buffer) == FRAGMENT):
             continue
         if not scope(buffer).startswith("shared"):
