@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 import tvm
 import tvm_ffi
-from lowering.hopper import DIRECTLY, ROLES, THROUGH_A_TILE, attention, lowered, run
+from lowering.hopper import ATTENTION, DIRECTLY, ROLES, THROUGH_A_TILE, attention, lowered, run
 from tvm import tirx as tir
 
+from tilelang_nb.lowering.hopper.persistent import count_of
 from tilelang_nb.lowering.rewrite import variables
 from tilelang_nb.simulator import Program
 
@@ -138,6 +139,71 @@ def test_what_stands_before_a_product_is_what_it_adds_to(start: str) -> None:
         c = c + a[:, k * 64 : k * 64 + 64].astype(float) @ b[k * 64 : k * 64 + 64].astype(float)
         expected.append(c)
     np.testing.assert_array_equal(d, np.stack(expected))
+
+
+UNEVEN: dict[str, dict[str, Any]] = {
+    "one block does all": {"blocks": 1, "heads": 3, "batch": 2},
+    "more works than blocks, some with one more": {"blocks": 4, "heads": 9, "dim": 64},
+    "a sequence that is no multiple of the tile": {"blocks": 3, "heads": 2, "seq": 300},
+    "results without a tile of the text": {"blocks": 2, "heads": 3, "result": DIRECTLY},
+}
+
+
+def uneven(blocks: int | None, **kwargs: Any) -> Any:
+    options = ROLES if blocks is None else {**ROLES, "tl.persistent_blocks": blocks}
+    return attention(**{"causal": True, "result": THROUGH_A_TILE, **kwargs}, options=options)
+
+
+def grid(case: Any) -> list[int]:
+    found: list[int] = []
+
+    def visit(node: Any) -> None:
+        if node.attr_key == "thread_extent" and str(node.node.thread_tag).startswith("blockIdx"):
+            found.append(int(node.value))
+
+    tvm_ffi.structural_walk(case.launch.body, (tir.AttrStmt, visit))
+    return found
+
+
+@pytest.mark.parametrize("name", UNEVEN)
+def test_blocks_of_different_lengths_stay(name: str) -> None:
+    case = uneven(**UNEVEN[name])
+    assert grid(case) == [UNEVEN[name]["blocks"]]
+    for checks in (False, True):
+        result, report = run(case, checks=checks)
+        np.testing.assert_allclose(result.astype(np.float64), case.expected, atol=2e-3)
+        assert report.findings == (), [str(finding) for finding in report.findings]
+
+
+def test_other_blocks_do_not_stay() -> None:
+    assert grid(uneven(0, heads=3)) == [1, 3, 2]  # not wanted
+    assert grid(uneven(None, heads=3)) == [1, 3, 2]  # few
+    assert grid(uneven(2, heads=3, causal=False)) == [1, 3, 2]  # of one length
+    assert grid(uneven(2, heads=3, out="float32", dim=256, bn=64)) == [1, 3, 2]  # no room for two tiles of queries
+
+
+def test_as_many_blocks_stay_as_the_device_has_multiprocessors() -> None:
+    shape, values = (8, 256, 40, 64), {"batch": 8, "seq": 256, "heads": 40, "dim": 64, "bn": 128, "stages": 2}
+    text = ATTENTION.format(
+        shape=shape, causal=True, out="float16", scale=0.125, between="pass", result=DIRECTLY, **values
+    )
+    launch = lowered(text).launches[0]
+    assert count_of(launch) is not None and "unused" in str(launch)
+
+
+@pytest.mark.parametrize(("which", "code"), [("barrier_arrive", "TL405"), ("barrier_wait", "TL401")])
+def test_a_tile_that_stays_is_not_overwritten_too_early(which: str, code: str) -> None:
+    """Without the arrival the copying role waits for ever; without its wait it copies over what is still needed."""
+    case = uneven(1, heads=3)
+
+    def drop(node: Any) -> Any:
+        name = getattr(getattr(node.value, "op", None), "name", "")
+        at = {"barrier_arrive": "mbarrier_arrive", "barrier_wait": "mbarrier_wait"}[which]
+        here = at in name and "unused" in {var.name for var in variables(node.value)}
+        return tir.Evaluate(tir.const(0, "int32"), node.span) if here else node
+
+    _, report = run(case, case.launch.with_body(tvm_ffi.structural_map(case.launch.body, (tir.Evaluate, drop))))
+    assert code in {one.code for one in report.findings}, report.findings
 
 
 IN_TURN: dict[str, dict[str, Any]] = {

@@ -8,7 +8,6 @@ does what changes; what all blocks do together does not.  Kernels with atomics k
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 import tvm
@@ -16,7 +15,8 @@ import tvm_ffi
 from tvm import tirx as tir
 from tvm.ir import Range
 
-from tilelang_nb.lowering.rewrite import constant, dtype_of, has, statements, substitute, variables
+from tilelang_nb.lowering.block_lengths import growth
+from tilelang_nb.lowering.rewrite import constant, dtype_of, has, statements
 
 TOGETHER = 8  # rows of the grid
 ORDERED = ("atom", "ptx.red", "grid")  # parts of names of calls that blocks may meet in
@@ -39,11 +39,11 @@ def longest_first(function: Any) -> Any:
         rows *= extent or 0
     if not extents[0] or extents[0] < 2 or rows < 2 or _meets_others(function.body):
         return function
-    growth = _growth(inner, first.node.var, extents[0])
-    if growth == 0:
+    change = growth(inner, first.node.var, extents[0])
+    if change == 0:
         return function
     raw = {axis: tir.Var(f"{axis.node.var.name}_started", "int32") for axis in blocks}
-    binds = _order(blocks, raw, extents[0], rows, growth)
+    binds = _order(blocks, raw, extents[0], rows, change)
     body: Any = tir.SeqStmt([*binds, *statements(inner)])
     for axis in reversed(axes):
         node = axis.node
@@ -53,7 +53,7 @@ def longest_first(function: Any) -> Any:
     return function.with_body(body)
 
 
-def _order(blocks: list[Any], raw: dict[Any, Any], width: int, rows: int, growth: int) -> list[Any]:
+def _order(blocks: list[Any], raw: dict[Any, Any], width: int, rows: int, change: int) -> list[Any]:
     """The names of the block, made from the number with which it starts."""
     binds: list[Any] = []
 
@@ -73,7 +73,7 @@ def _order(blocks: list[Any], raw: dict[Any, Any], width: int, rows: int, growth
         height = named("group_height", tir.min(height, rows - group * together))
     turn = tir.floordiv(inside, height)
     row: Any = group * together + tir.floormod(inside, height)
-    binds.append(tir.Bind(blocks[0].node.var, width - 1 - turn if growth > 0 else turn, blocks[0].span))
+    binds.append(tir.Bind(blocks[0].node.var, width - 1 - turn if change > 0 else turn, blocks[0].span))
     if len(blocks) == 2:
         binds.append(tir.Bind(blocks[1].node.var, row, blocks[1].span))
     else:
@@ -81,44 +81,6 @@ def _order(blocks: list[Any], raw: dict[Any, Any], width: int, rows: int, growth
         binds.append(tir.Bind(blocks[1].node.var, tir.floormod(row, blocks[1].value), blocks[1].span))
         binds.append(tir.Bind(blocks[2].node.var, tir.floordiv(row, blocks[1].value), blocks[2].span))
     return binds
-
-
-def _growth(body: Any, block: Any, width: int) -> int:
-    """1 where loops have more turns in the last block of a row than in the first, -1 for fewer, 0 where they do not
-    differ, or not in one direction.
-    """
-    analyzer = tvm.sym.Analyzer()
-    bound: dict[Any, Any] = {}
-    change = 0
-    for node in _outside_loops(body):
-        if isinstance(node, tir.Bind):
-            bound[node.var] = substitute(node.value, {var: bound[var] for var in variables(node.value) if var in bound})
-        if not isinstance(node, tir.For) or constant(node.extent) is not None:
-            continue
-        extent = substitute(node.extent, {var: bound[var] for var in variables(node.extent) if var in bound})
-        if variables(extent) != {block}:
-            continue
-        places = sorted({0, width // 4, width // 2, 3 * width // 4, width - 1})
-        turns = [constant(analyzer.simplify(substitute(extent, {block: tir.const(at, "int32")}))) for at in places]
-        if None in turns:
-            return 0
-        steps = {(b > a) - (b < a) for a, b in itertools.pairwise(turns)} - {0}
-        if len(steps) > 1 or (steps and change and change not in steps):
-            return 0
-        change = steps.pop() if steps else change
-    return change
-
-
-def _outside_loops(node: Any) -> list[Any]:
-    """The statements outside of loops, those of all roles."""
-    if isinstance(node, tir.SeqStmt):
-        return [part for one in node.seq for part in _outside_loops(one)]
-    if isinstance(node, tir.AttrStmt):
-        return _outside_loops(node.body)
-    if isinstance(node, tir.IfThenElse):
-        other = [] if node.else_case is None else _outside_loops(node.else_case)
-        return [*_outside_loops(node.then_case), *other]
-    return [node]
 
 
 def _meets_others(body: Any) -> bool:

@@ -23,6 +23,7 @@ from ..gemm import wgmma
 from ..launches import THREAD_EXTENT
 from ..legalise import whole
 from ..loop_effects import Effects
+from ..ops.accumulator_store import box_of
 from ..plan_pipelines import Pipeline, with_versions
 from ..rewrite import constant, dtype_of, scope, statements, walk
 from ..shared_memory import shared_memory_limit
@@ -35,6 +36,7 @@ from .overlap import Overlap, find_overlap
 from .persistent import Persistent, persistent
 from .refusal import Refused
 from .tensor_tiles import ALIGNMENT, TensorTile, tensor_tile
+from .uneven_blocks import LongestFirst, longest_first
 
 ARCHITECTURE = "sm_90a"
 IN_TURN = "tl.products_in_turn"  # the option: no product runs beside other statements
@@ -51,9 +53,10 @@ _CARRIED = {
     *("copy", "fill", "transpose", "gemm", "reduce", "cumulate", "reducer", "finalize_reducer", "atomic_region"),
     *("atomic_element", "atomic_load", "atomic_store", "assume", "annotate_layout", "use_swizzle", "region"),
     *("tma_copy", "store_arrive", "store_wait"),  # into global memory
+    "im2col",
 }
 _BARRIER_BYTES = 16
-    "im2col",
+AHEAD = 2  # versions of the tiles that are copied once for each work: of this one and of the next
 
 
 @dataclass(frozen=True)
@@ -79,7 +82,7 @@ class Specialisation:
     made: frozenset[Any] = frozenset()
     accumulators: frozenset[Any] = frozenset()
     counted: frozenset[Any] = frozenset()
-    resident_versions: int = 1
+    resident_versions: int = 1  # of the tiles that `resident` fills
 
 
 def enabled(launch: LaunchContext) -> bool:
@@ -152,18 +155,33 @@ class _Decision:
         plans, room = self._fitting()
         epilogue = find_epilogue(work_of(self.function.body), self.engines, self.function, self.launch, room)
         resident = tuple(self.resident.values())
-        staying = None
-        if SHARES[self.launch.threads // GROUP] is not None and not resident:  # with fewer threads several fit at once
+        staying: Persistent | None = None
+        several = SHARES[self.launch.threads // GROUP] is None  # blocks fit on a multiprocessor at once
+        if resident and not several and self._room_ahead(epilogue, room):
+            staying = longest_first(self.function, plans, self.launch)
+        elif not resident and not several:
             staying = persistent(self.function, plans, self.launch)
-        if staying is not None:
+        versions = AHEAD if resident and staying is not None else 1
+        if isinstance(staying, LongestFirst):
+            counted = frozenset(turns)
+            turns = {var: tir.Var("done", dtype_of(var)) for var in counted}
+        elif staying is not None:
             turns = {plan.loop.loop_var: staying.turn * plan.loop.extent for plan in plans}
         overlaps: dict[Any, Overlap] = {}
         for plan in plans:
             found = find_overlap(plan, {})
             if found is not None and plan.loop.loop_var not in self.read_in and self._run_on(found):
                 overlaps[plan.loop.loop_var] = found
-        uses = frozenset(self.read), frozenset(self.written), frozenset(self.engines), counted
+        uses = frozenset(self.read), frozenset(self.written), frozenset(self.engines), counted, versions
         return Specialisation(tiles, self.launch.threads, plans, turns, epilogue, resident, staying, overlaps, *uses)
+
+    def _room_ahead(self, epilogue: Epilogue | None, room: int) -> bool:
+        """Is there room for the tiles of the next work beside boxes for the results of this one?"""
+        if epilogue is None or self.read & self.resident.keys():
+            return False
+        boxes = epilogue.slots * epilogue.groups * box_of(dtype_of(epilogue.call["target"].buffer)).bytes
+        freed = 0 if epilogue.tile is None else size_of_tile(epilogue.tile)
+        return (AHEAD - 1) * sum(map(size_of_tile, self.resident)) <= room + freed - boxes
 
     def _run_on(self, found: Overlap) -> bool:
         """Products may run on: they accumulate in the registers of C themselves, of tiles that bulk copies fill."""

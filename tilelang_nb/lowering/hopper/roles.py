@@ -246,11 +246,11 @@ class _Roles:
                 return self._store(epilogue)
             if epilogue.before is not None and _is_call(node.value, epilogue.before):
                 return nothing(node.span)
-        if self.found.staying is not None and isinstance(node, tir.Evaluate):
-            return without_hint(node)
         loaded = self.resident.barrier_of(node)
         if loaded is not None:
             return self.resident.waited(loaded[1], node.span)
+        if self.found.staying is not None and isinstance(node, tir.Evaluate):
+            return without_hint(node)
         return map_children(node, self._computing)
 
     def _store(self, epilogue: Epilogue) -> Any:
