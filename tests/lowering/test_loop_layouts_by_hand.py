@@ -82,6 +82,29 @@ def test_iterations_run_where_the_text_says(name: str) -> None:
     assert said(made) == [(f"the loop over {names} is as its `loop_layout` says", "")]
 
 
+@pytest.mark.parametrize(("thread", "taken"), [("i // 2", True), ("i % 128", True), ("i // 2 + 128", False)])
+def test_threads_of_a_part_are_counted_from_its_first(thread: str, taken: bool) -> None:
+    made = kernel(
+        f"""
+@T.prim_func
+def k(A: T.Tensor((256,), "float32"), who: T.Tensor((256,), "int32")):
+    with T.Kernel(1, threads=256):
+        with T.ws(1):
+            for i in T.Parallel(256, loop_layout=T.Fragment((256,), forward_thread_fn=lambda i: {thread})):
+                A[i] = i
+                who[i] = T.get_thread_binding()
+"""
+    )
+    a, who = np.zeros(256, np.float32), np.zeros(256, np.int32)
+    made(a, who)
+    np.testing.assert_array_equal(a, np.arange(256))
+    assert set(who) == set(range(128, 256))
+    if taken:
+        np.testing.assert_array_equal(who, eval(thread, {"i": np.arange(256)}) + 128)
+    ((_, reason),) = said(made)
+    assert ("among the 128 that run the loop" in reason) != taken
+
+
 def test_a_layout_without_digits_is_not_taken_and_the_reason_is_said() -> None:
     made, _ = dealt("T.Fragment((8, 16), lambda i, j: ((i ^ (j % 8)) + 8 * j, 0))", (8, 16))
     ((value, reason),) = said(made)

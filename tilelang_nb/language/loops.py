@@ -201,8 +201,9 @@ def Parallel(
     extents: one per loop variable; integers or device values.
     coalesced_width: the vector width to aim for, in elements.
     loop_layout: a `T.Fragment` of their shape that says which threads run which iteration; several that run one leave
-    memory to the first of them.  Results do not depend on it.  Where the fragments of the loop do not allow it, it is
-    not taken, and the report says why.  prefer_async: a hint.
+    memory to the first of them, and in a part of `T.ws` they are counted from its first thread.  Results do not depend
+    on it.  Where the fragments of the loop do not allow it, it is not taken, and the report says why.  prefer_async: a
+    hint.
     `continue` skips an iteration; `break` is refused (TL119).
     Carrying a scalar from one iteration to another is TL134.
     Errors: TL004 (extents, options, a thread that there is not), TL111 (a buffer), TL204 (shape of `loop_layout`).
