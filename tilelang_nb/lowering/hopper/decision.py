@@ -52,8 +52,8 @@ OTHER_VALUES = 32  # registers beside the accumulators
 _CARRIED = {
     *("copy", "fill", "transpose", "gemm", "reduce", "cumulate", "reducer", "finalize_reducer", "atomic_region"),
     *("atomic_element", "atomic_load", "atomic_store", "assume", "annotate_layout", "use_swizzle", "region"),
-    *("tma_copy", "store_arrive", "store_wait"),  # into global memory
     "im2col",
+    *("tma_copy", "store_arrive", "store_wait"),  # into global memory
 }
 _BARRIER_BYTES = 16
 AHEAD = 2  # versions of the tiles that are copied once for each work: of this one and of the next
