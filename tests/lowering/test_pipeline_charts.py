@@ -159,6 +159,32 @@ def k(A: T.Tensor((256, 64), "float32"), B: T.Tensor((256, 64), "float32")):
     assert [text for _, text in lane(loop, "rows").values()] == ["0, 1", *"234567"]
 
 
+def test_bulk_copies_of_the_text_that_start_ahead_have_their_chart() -> None:
+    text = """
+@T.prim_func
+def k(A: T.Tensor((64, 512), "float32"), B: T.Tensor((64, 512), "float32")):
+    with T.Kernel(1, threads=128):
+        tile = T.alloc_shared((64, 64), "float32")
+        full = T.alloc_barrier(128)
+        for i in T.Pipelined(8, num_stages=3):
+            T.tma_copy(A[0, i * 64], tile, barrier=full)
+            T.barrier_arrive(full)
+            T.barrier_wait(full, i % 2)
+            T.copy(tile, B[0, i * 64])
+"""
+    cell = tilelang_nb.compile_cell(text, {}, target="sim", arch="sm_90a")
+    (loop,) = cell.namespace["k"].pipelines
+    assert (loop.engine, loop.stages, loop.line, loop.groups[0].waits_at) == ("T.tma_copy", 3, 7, 10)
+    assert [text for _, text in lane(loop, "tile").values()] == ["0, 1", *"234567"]
+    assert [text for _, text in lane(loop, "full").values()] == [f"[{turn % 3}]" for turn in range(8)]
+    found = [lane(loop, f"tile [{version}]") for version in range(3)]
+    for turn in range(-1, 8):
+        held = [None if turn + 1 not in one else int(one[turn + 1][1]) for one in found]
+        assert tuple(held) == loop.held(turn)
+    (parity,) = [cell.said for one in loop.chart.lanes if one.name == "full" for cell in one.cells if cell.first == 5]
+    assert parity.startswith("waits at full[1], parity 1, until 16,384 bytes")
+
+
 def test_the_text_has_a_row_for_each_step() -> None:
     lines = str(loop_of("matmul")).split("\n")
     assert "  full  empty  C_l += A_s·B_s  " in lines[1]

@@ -69,7 +69,8 @@ class Ring:
 
     versions: of each; 0 for tiles that are copied once and stay.  bytes: of one turn.  lines: of the copies.  full: the
     barrier, or the instruction, that is waited for; empty: the barrier where `warps` warps give a version back, for a
-    ring of roles.  late: turns by which its copies stand behind those of the other rings, in the order of copies.
+    ring of roles.  barrier: is `full` one, though nobody arrives to give back?  late: turns by which its copies stand
+    behind those of the other rings, in the order of copies.
     """
 
     tiles: tuple[str, ...]
@@ -79,6 +80,7 @@ class Ring:
     full: str
     empty: str = ""
     warps: int = 0
+    barrier: bool = False
     late: int = 0
 
     @property
@@ -87,7 +89,7 @@ class Ring:
 
     @property
     def has_barriers(self) -> bool:
-        return bool(self.warps) or not self.versions
+        return self.barrier or bool(self.warps) or not self.versions
 
 
 @dataclass(frozen=True)

@@ -56,14 +56,39 @@ def chart_of(plan: Pipeline, launch: Any) -> Chart | None:
     return _with_async_copies(plan)
 
 
+# ---- T.tma_copy of the text
+
+
+def chart_of_copies(loop: Any, stages: int) -> Chart:
+    """The chart of a loop whose `T.tma_copy` start ahead, as `hopper/copies_ahead.py` carries it out."""
+    calls = [read(loop.body[at].value, loop.body[at].span) for at in loop.starts]
+    copies = [call for call in calls if call.name == "tma_copy"]
+    ring = Ring(
+        tuple(tile.name for tile in loop.tiles),
+        stages,
+        sum(map(tile_bytes, loop.tiles)),
+        tuple(line for call in copies for line in _lines(call)),
+        ", ".join(barrier.name for barrier in loop.barriers),
+        barrier=True,
+    )
+    rest = [one for at, one in enumerate(loop.body) if at not in loop.starts and at not in loop.waits]
+    plan = Pipeline(loop.node, tuple(rest), stages, stages, ())
+    return _in_step(plan, ring, "all threads copy")
+
+
 # ---- cp.async
 
 
 def _with_async_copies(plan: Pipeline) -> Chart:
-    turns = constant(plan.loop.extent)
     pending = max(plan.stages - 2, 0)
     producers = [producer for group in plan.groups for producer in group]
     ring = _ring(producers, plan.stages, f"cp.async.wait_group {pending}, so that {pending} later may be under way")
+    return _in_step(plan, ring, "all threads copy")
+
+
+def _in_step(plan: Pipeline, ring: Ring, copying: str) -> Chart:
+    """The chart of threads that all copy and compute; a turn starts the copies of the one `stages - 1` later."""
+    turns = constant(plan.loop.extent)
     runs = [_run(part) for part in _parts(plan, ())]
 
     def turn(number: int) -> Phases:
@@ -72,7 +97,7 @@ def _with_async_copies(plan: Pipeline) -> Chart:
 
     phases = [Phase("before"), *_over_time(turn, 1, turns, plan.stages, 1)]
     return Drawing(
-        (ring,), tuple(phases), turns, turns, lambda one: one.versions - 1, "all threads copy", "all threads compute"
+        (ring,), tuple(phases), turns, turns, lambda one: one.versions - 1, copying, "all threads compute"
     ).chart()
 
 

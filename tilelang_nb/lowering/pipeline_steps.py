@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from tilelang_nb.language.tile_program import read
+
 from .context import LaunchContext
+from .hopper.copies_ahead import AHEAD
 from .pipeline_chart import Chart
-from .pipeline_phases import chart_of, line_of, tile_bytes
+from .pipeline_phases import chart_of, chart_of_copies, line_of, tile_bytes
 from .pipeline_picture import loop_html
 from .pipelines import Pipeline, Producer, wanted_stages
 from .plan_pipelines import IN_TURN
@@ -54,8 +57,8 @@ class PipelineSteps:
 
     line, variable: of the loop.  wanted: stages that the text asks for; stages: versions of each tile, 1 for a loop
     that stays as it is, with the reason.  turns: how often it runs, None where that depends on arguments.  engine:
-    "cp.async" in all threads, or "bulk" copies of a warp group of their own.  launch: its name, with several.  chart:
-    what happens over time, None where no copy runs ahead.
+    "cp.async" in all threads, "T.tma_copy" of the text, or "bulk" copies of a warp group of their own.  launch: its
+    name, with several.  chart: what happens over time, None where no copy runs ahead.
     """
 
     line: int | None
@@ -108,7 +111,8 @@ class PipelineSteps:
         if self.engine == "bulk":
             return f"{versions}; a warp group of its own fills each by bulk copies when it was given back"
         turns = f"{self.ahead} turn{'s' * (self.ahead > 1)}"
-        return f"{versions}; asynchronous copies start {turns} before their use"
+        what = "`T.tma_copy` starts" if self.engine == "T.tma_copy" else "asynchronous copies start"
+        return f"{versions}; {what} {turns} before their use"
 
     def _row(self, name: str, turn: int | None, held: tuple[int | None, ...]) -> tuple[str, ...]:
         starts = ", ".join(map(str, self.started(turn))) or "-"
@@ -175,6 +179,7 @@ def pipeline_steps(launch: LaunchContext, several: bool) -> tuple[PipelineSteps,
         )
     plans = {plan.loop.loop_var: plan for plan in launch.facts.get("pipelines", ())}
     found = [_steps(plan, engine, tuple(staying.get(var, ())), symbol, launch) for var, plan in plans.items()]
+    found += [_copies_by_hand(loop, stages, symbol) for loop, stages in launch.facts.get(AHEAD, ())]
     for var, left in staying.items():
         if var not in plans:
             plan = Pipeline(loops[var], (), wanted_stages(loops[var]), 1, ())
@@ -206,6 +211,33 @@ def _steps(
         reason=plan.reason,
         launch=symbol,
         chart=chart_of(plan, launch),
+    )
+
+
+def _copies_by_hand(loop: Any, stages: int, symbol: str) -> PipelineSteps:
+    """A loop whose `T.tma_copy` start ahead."""
+    calls = [read(loop.body[at].value, loop.body[at].span) for at in loop.starts]
+    copies = tuple(
+        AheadCopy(
+            call["target"].buffer.name,
+            call["source"].buffer.name,
+            line_of(call.span),
+            tile_bytes(call["target"].buffer),
+        )
+        for call in calls
+        if call.name == "tma_copy"
+    )
+    return PipelineSteps(
+        line=line_of(loop.node.span),
+        variable=loop.node.loop_var.name,
+        wanted=wanted_stages(loop.node),
+        stages=stages,
+        turns=constant(loop.node.extent),
+        engine="T.tma_copy",
+        groups=(CopyGroup(line_of(loop.body[loop.waits[0]].span), stages - 1, copies),),
+        reason="" if stages == wanted_stages(loop.node) else "more stages do not fit into shared memory",
+        launch=symbol,
+        chart=chart_of_copies(loop, stages),
     )
 
 

@@ -230,7 +230,7 @@ export class TilesPane implements Pane {
         `,${turns} `,
         !loop.chart
           ? "no copy runs ahead"
-          : `${plural(loop.stages, "version")} of ${copies.map(({ tile }) => tile).join(", ")}, ${loop.engine === "bulk" ? "filled by bulk copies of a warp group of their own" : `copied ${plural(loop.ahead, "turn")} ahead with cp.async`}`,
+          : `${plural(loop.stages, "version")} of ${copies.map(({ tile }) => tile).join(", ")}, ${loop.engine === "bulk" ? "filled by bulk copies of a warp group of their own" : `copied ${plural(loop.ahead, "turn")} ahead with ${loop.engine}`}`,
         loop.reason && [" (", prose(loop.reason), ")"],
         ": ",
         this.line(loop.line, "loop"),

@@ -42,11 +42,12 @@ from ..rewrite import (
 from ..shared_memory import MBARRIER, needed_shared_memory, shared_memory_limit
 from ..views import views
 
+AHEAD = "loops of T.tma_copy"  # the fact: loops whose copies start ahead, with their stages
 LAPS = 8  # turns that the parity of a wait is compared for
 
 
 @dataclass(frozen=True)
-class _Loop:
+class CopyingLoop:
     """A loop whose copies start ahead.
 
     starts: positions of the copies and of the arrivals at their barriers.  waits: positions of the waits.
@@ -63,7 +64,7 @@ class _Loop:
 
 def start_ahead(function: Any, launch: LaunchContext) -> Any:
     """The launch with such loops carried out, each with as many stages as shared memory has room for."""
-    loops: list[_Loop] = []
+    loops: list[CopyingLoop] = []
     used: Counter[Any] = Counter()
     _count(function.body, used)
 
@@ -85,6 +86,7 @@ def start_ahead(function: Any, launch: LaunchContext) -> Any:
     while loops:
         body = _Rewriter(loops, stages).statement(function.body)
         if needed_shared_memory(body) <= shared_memory_limit(launch.arch):
+            launch.facts[AHEAD] = [(one, stages[one.node.loop_var]) for one in loops]
             return function.with_body(body)
         deepest = max(stages.values())
         stages = {var: min(count, deepest - 1) for var, count in stages.items()}
@@ -116,7 +118,7 @@ def _call(node: Any) -> TileCall | None:
     return read(node.value, node.span) if known else None
 
 
-def _find(node: Any, function: Any, used: Counter[Any]) -> _Loop | None:
+def _find(node: Any, function: Any, used: Counter[Any]) -> CopyingLoop | None:
     """What the loop's copies are, where they can start ahead."""
     body = tuple(statements(node.body))
     calls = [_call(one) for one in body]
@@ -145,7 +147,7 @@ def _find(node: Any, function: Any, used: Counter[Any]) -> _Loop | None:
     written: set[Any] = set().union(*(Effects(one, views(function.body)).writes for one in body))
     if bound is None or sources & written or any(not _is_whole(calls[at]) for at in copies):
         return None
-    return _Loop(node, body, tuple(starts), tuple(waits), tiles, barriers, bound)
+    return CopyingLoop(node, body, tuple(starts), tuple(waits), tiles, barriers, bound)
 
 
 def _runs_on(calls: list[TileCall | None]) -> bool:
@@ -245,7 +247,7 @@ def _indices(node: Any) -> list[Any]:
 class _Rewriter:
     """The launch with the loops carried out."""
 
-    def __init__(self, loops: list[_Loop], stages: dict[Any, int]):
+    def __init__(self, loops: list[CopyingLoop], stages: dict[Any, int]):
         self.loops = {one.node.loop_var: one for one in loops}
         self.stages = stages
         self.versions: dict[Any, int] = {}  # of tiles and barriers
@@ -280,7 +282,7 @@ class _Rewriter:
         operands = [place if name == "barrier" else _encoded(operand) for name, operand in call.operands.items()]
         return tir.Evaluate(operation(call.name, *operands), call.span)
 
-    def _loop(self, found: _Loop) -> Any:
+    def _loop(self, found: CopyingLoop) -> Any:
         node, stages = found.node, self.stages[found.node.loop_var]
         turn = node.loop_var if constant(node.min) == 0 else node.loop_var - node.min
         dtype = dtype_of(node.loop_var)
@@ -305,7 +307,7 @@ class _Rewriter:
         turns = loop(node, body=sequence(body, node.span), annotations=annotations)
         return sequence([*begin, turns], node.span)
 
-    def _start(self, found: _Loop, turn: Any, number: int | None) -> Any:
+    def _start(self, found: CopyingLoop, turn: Any, number: int | None) -> Any:
         """The copies of a turn, counted from 0, with their arrivals, if there is such a turn.
 
         number: of the turn, where it is known.
