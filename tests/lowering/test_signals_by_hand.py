@@ -4,12 +4,14 @@ have landed.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
 import pytest
 from lowering.hopper import lowered
 
+import tilelang_nb
 from tilelang_nb.device import generate
 from tilelang_nb.simulator import Program
 
@@ -88,6 +90,38 @@ def test_one_side_arrives_and_the_other_one_waits() -> None:
     a, b, findings = run(NAMED.format(arrive=ARRIVE, free=FREE), (4, 128))
     np.testing.assert_array_equal(b, a[:, ::-1] * 2)
     assert findings == (), [str(one) for one in findings]
+
+
+def test_named_barriers_of_the_text_and_of_its_parts_are_apart() -> None:
+    """Exchanges within the parts of T.ws have barriers of the compiler's: numbers 1 and 2."""
+    text = NAMED.replace(
+        "s[i] = A[n, i] * 2",
+        "u[i] = A[n, i]\n                for i in T.Parallel(128):\n                    s[i] = u[127 - i] * 2",
+    )
+    text = text.replace("        with T.ws(0):", '        u = T.alloc_shared((128,), "float32")\n        with T.ws(0):')
+    text = text.format(arrive="T.named_barrier_arrive(2, 256)", free="T.named_barrier_arrive(1, 256)")
+    text = text.replace("T.sync_threads(9, 256)", "T.sync_threads(1, 256)").replace(
+        "T.sync_threads(8, 256)", "T.sync_threads(2, 256)"
+    )
+    a, b, findings = run(text, (4, 128))
+    np.testing.assert_array_equal(b, a * 2)
+    assert findings == (), [str(one) for one in findings]
+    numbers = re.findall(
+        r"T\.ptx\.bar\((?:T\.uint32\()?(\d+)\)?, (?:T\.uint32\()?(\d+)", str(lowered(text, {}).launches[0])
+    )
+    assert {"128", "256"} == {count for _, count in numbers}
+    assert {number for number, count in numbers if count == "128"} == {"1"}
+    assert {number for number, count in numbers if count == "256"} == {"15", "14"}
+
+
+def test_more_named_barriers_than_there_are_is_said() -> None:
+    every = "\n            ".join(f"T.named_barrier_arrive({number}, 256)" for number in range(16))
+    text = NAMED.format(arrive=ARRIVE, free=FREE).replace(
+        "        with T.ws(0):\n", f"        with T.ws(0):\n            {every}\n"
+    )
+    cell = tilelang_nb.compile_cell(text, {}, target="sim", arch="sm_90a")
+    (found,) = [one for one in cell.diagnostics if one.severity == "error"]
+    assert found.code == "TL302" and "16 named barriers beside those of 2 parts" in found.message
 
 
 def test_a_missing_arrival_at_a_named_barrier_is_found() -> None:

@@ -25,6 +25,7 @@ from ..launches import THREAD_EXTENT
 from ..nests import thread_set
 from ..ops.mbarriers import BY_HAND
 from ..ops.registers import divides_registers
+from ..ops.synchronisation import number_barriers
 from ..rewrite import constant, each_statement, map_children, with_body
 from ..shared_memory import TILES
 from .bulk_loads import MOST_RANK, aligned
@@ -41,6 +42,7 @@ REGISTERS, MOST_REGISTERS, OTHER_VALUES = 65536, 255, 32
 
 def prepare(function: Any, launch: LaunchContext) -> Any:
     """The launch, with `launch.facts["tensor tiles"]` for the targets of its bulk copies; TL302 where one cannot be."""
+    number_barriers(function, launch)
     function = prepare_clusters(function, launch)
     if not _asked(function.body):
         return function
