@@ -193,3 +193,42 @@ def test_the_text_counts_the_stages_that_changed_nothing(kernel):
     unchanged = [name for name in unchanged if name not in ("source", "tile", "ptx", "sass")]
     assert f"{len(unchanged)} more stages changed nothing" in shown
     assert not any(re.search(rf"^  {name} ", shown, re.MULTILINE) for name in unchanged)
+
+
+ROLES = """
+@T.prim_func
+def product(A: T.Tensor((256, 512), "float16"), B: T.Tensor((512, 256), "float16"), C: T.Tensor((256, 256), "float16")):
+    with T.Kernel(2, 2, threads=256) as (bx, by):
+        a = T.alloc_shared((128, 64), "float16")
+        b = T.alloc_shared((64, 128), "float16")
+        c = T.alloc_fragment((128, 128), "float32")
+        T.clear(c)
+        for k in T.Pipelined(8, num_stages=3):
+            T.copy(A[by * 128, k * 64], a)
+            T.copy(B[k * 64, bx * 128], b)
+            T.gemm(a, b, c)
+        T.copy(c, C[by * 128, bx * 128])
+"""
+
+
+def test_the_chart_of_a_pipeline_stands_in_every_report():
+    cell = tilelang_nb.compile_cell(ROLES, {}, target="sim", arch="sm_90a")
+    (loop,) = cell.kernels["product"].pipelines
+    assert {line.strip() for line in str(loop).split("\n")} <= {line.strip() for line in cell.to_text().split("\n")}
+    html = cell.to_html()
+    for lane in loop.chart.lanes:
+        assert f">{lane.name}</th>" in html
+    assert "<b>warp group 2 copies</b>" in html and "*7" in html
+    (data,) = [one["pipelines"][0]["chart"] for one in json.loads(cell.to_json())["kernels"]]
+    assert [lane["name"] for lane in data["lanes"]] == [lane.name for lane in loop.chart.lanes]
+    assert data["columns"] == [list(column) for column in loop.chart.columns]
+    assert repr(cell.kernels["product"].pipelines) == str(loop)
+
+
+def test_maps_and_descriptors_stand_behind_a_fold_in_static_reports():
+    cell = tilelang_nb.compile_cell(ROLES, {}, target="sim", arch="sm_90a")
+    assert "descriptor" not in cell.to_text()
+    html = cell.to_html()
+    assert html.count("leading offset 8,192 bytes") == 1 and "box 64 × 64" in html
+    facts = json.loads(cell.to_json())["kernels"][0]["facts"]
+    assert {("tensor map", 11), ("descriptor", 12)} <= {(one["name"], one.get("line")) for one in facts}

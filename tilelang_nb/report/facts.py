@@ -16,6 +16,7 @@ from ..source.wording import tidy
 
 _CALL = re.compile(r"[\w.]+\([^()]*\)|\([^()]*\)")  # what a product needs no parentheses around
 
+DETAILS = {"tensor map", "descriptor"}  # names of facts that stand behind a fold, or where the tiles are shown
 DEVICE_LANGUAGES = ("cuda", "ptx", "sass")
 
 

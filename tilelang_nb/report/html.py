@@ -12,7 +12,7 @@ from ..lowering.pipeline_picture import loop_html
 from ..source.catalogue.page import page
 from ..source.diagnostic import Diagnostic
 from ..source.render import TextOf
-from .facts import DEVICE_LANGUAGES, Change, changes, facts, lowered, ready_stages, said, signature, verdict
+from .facts import DETAILS, DEVICE_LANGUAGES, Change, changes, facts, lowered, ready_stages, said, signature, verdict
 from .markup import (
     EDGE,
     MONO,
@@ -132,10 +132,11 @@ def _stopped(stage: str) -> str:
 
 def _facts(kernel: Any) -> str:
     known = facts(kernel)
-    rows = pairs((fact.name, escape(fact.value)) for fact in known)
+    rows = pairs((fact.name, escape(fact.value)) for fact in known if fact.name not in DETAILS)
     details = [fact for fact in known if fact.detail]
     if details:
-        content = "".join(div(f"{dim(escape(fact.name))} {code(fact.detail)}") for fact in details)
+        whole = [f"{fact.value}; {fact.detail}" if fact.name in DETAILS else fact.detail for fact in details]
+        content = "".join(div(f"{dim(escape(fact.name))} {code(text)}") for fact, text in zip(details, whole))
         rows += fold(dim("where these figures come from"), div(content, "padding:0 0 4px 16px"))
     return rows
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..source.render import render
-from .facts import DEVICE_LANGUAGES, changes, facts, is_ready, lowered, said, signature, verdict
+from .facts import DETAILS, DEVICE_LANGUAGES, changes, facts, is_ready, lowered, said, signature, verdict
 
 PRINTED_LINES = 200
 SHOWN = ("source", "tile", "thread", *DEVICE_LANGUAGES)  # stages with a line even where they changed nothing
@@ -38,6 +38,8 @@ def _summary(name: str, kernel: Any) -> Iterator[str]:
         return
     yield f"  {device(kernel.target)}"
     for fact in facts(kernel):
+        if fact.name in DETAILS:
+            continue
         at = f" (line {fact.line})" if fact.line is not None and fact.origin == "simulator" else ""
         yield f"  {fact.name}: {fact.value}{at}"
     for loop in getattr(lowered(kernel), "pipelines", ()):
