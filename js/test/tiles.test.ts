@@ -117,6 +117,13 @@ describe("the view", () => {
     expect(uses[1]).toMatch(/^tensor map 2 bulk copies of 8,192 bytes from B; 256 × 512, 512 bytes apart, box 64 × 64.* \(line 11\)$/);
     expect(uses[2]).toMatch(/^descriptor B of wgmma m64n128k16.*; rows along K, leading offset 8,192 bytes, stride 1,024 bytes.* \(line 12\)$/);
   });
+  test("a line of the source tells what was decided about it", () => {
+    const root = show("roles");
+    root.querySelector<HTMLElement>('[data-tnb="source"] [data-line="12"]')!.click();
+    expect(root.querySelector('[data-tnb="foot"]')!.textContent).toMatch(/^line 12 makes \d+ lines of cuda · wgmma m64n128k16.f32.f16.f16, 2 by 1 warp groups · a: A of wgmma/);
+    root.querySelector<HTMLElement>('[data-tnb="source"] [data-line="11"]')!.click();
+    expect(root.querySelector('[data-tnb="foot"]')!.textContent).toContain("b: 2 bulk copies of 8,192 bytes from B");
+  });
   test("a kernel without tiles has no such view", () => {
     expect(show("comprehension").querySelector('[data-tnb="tab"][data-name="tiles"]')).toBeNull();
     view.destroy();

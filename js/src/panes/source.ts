@@ -205,7 +205,8 @@ export class SourcePane implements Pane {
     if (state.stage.name === "source" || !state.stage.listing) return;
     const weight = this.weight(row.line);
     const site = state.kernel.sites.find((one) => one.line === row.line);
-    if (weight) this.shell.tell(bold(`line ${row.line}`), ` makes ${plural(weight, "line")} of ${state.stage.name}`);
+    const decided = (state.kernel.wire.facts ?? []).filter((fact) => fact.line === row.line && fact.origin === "compiler").map((fact) => ` · ${fact.value}`);
+    if (weight) this.shell.tell(bold(`line ${row.line}`), ` makes ${plural(weight, "line")} of ${state.stage.name}`, decided);
     else this.shell.tell(bold(`line ${row.line}`), ` makes no line of ${state.stage.name}`, site && `: ${site.kind === "for" ? "this loop" : `this ${site.kind}`} runs while the kernel is built`);
   }
 }
