@@ -42,6 +42,21 @@ def test_attention_equals_numpy(name: str) -> None:
         assert report.findings == (), [str(finding) for finding in report.findings]
 
 
+SWIZZLED = """O_s = T.alloc_shared((128, {dim}), "{out}")
+        T.annotate_layout({{one: T.make_swizzled_layout(one) for one in (Q_s, K_s, V_s, O_s)}})
+        T.copy(o, O_s)
+        T.copy(O_s, C[bz, bx * 128 : (bx + 1) * 128, by, :])"""
+
+
+def test_tiles_that_the_text_swizzles_are_those_of_bulk_copies() -> None:
+    case = attention(result=SWIZZLED)
+    told = {one.value: one.reason for one in case.lowered.decisions if one.subject == "layout"}
+    assert set(told) == {f"{tile}_s not as annotated" for tile in "QKVO"}, told
+    result, report = run(case)
+    np.testing.assert_allclose(result.astype(np.float64), case.expected, atol=2e-3)
+    assert calls(case, "wgmma") and report.findings == ()
+
+
 def calls(case: Any, names: str) -> list[Any]:
     """The calls of instructions whose names begin so, in the order of the program."""
     found: list[Any] = []

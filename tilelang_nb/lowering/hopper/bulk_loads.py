@@ -1,6 +1,6 @@
 """Which copies of a launch can be bulk copies of a role that copies, and how their tiles lie then.
 
-Tiles that products take are swizzled in boxes of 128 bytes; any other tile is stored row by row.
+Tiles are swizzled in boxes of 128 bytes or less; one that no products take may also be stored row by row.
 """
 
 from __future__ import annotations
@@ -43,9 +43,12 @@ def bulk_tile(call: TileCall, function: Any, launch: LaunchContext, operand: boo
     name = target.buffer.name
     if call["disable_tma"] is not None and call.boolean("disable_tma"):
         raise Refused(f"the copy into `{name}` is not to be a bulk copy", call.span)
-    if target.buffer in getattr(launch, "orders", {}):
+    order = getattr(launch, "orders", {}).get(target.buffer)
+    if order is not None and order.swizzle is None:
         raise Refused(f"`{name}` has a layout of the text", call.span)
-    tile = tensor_tile(target.buffer) if operand else plain_tile(target.buffer)
+    tile = tensor_tile(target.buffer)  # swizzled, as threads that read it also meet fewer conflicts then
+    if tile is None and not operand:
+        tile = plain_tile(target.buffer)
     wide = [extent for extent in target.buffer.shape if constant(extent) != 1]
     if tile is None or len(wide) > 2 or not boxes_of(tile, target) or tile.bytes % PLAIN_ALIGNMENT:
         raise Refused(f"no bulk copy fills a tile of the shape of `{name}`", call.span)

@@ -25,6 +25,7 @@ from tvm.ir import Range, StringImm
 
 from tilelang_nb.language.tile_program import operation_name, read, region
 
+from ..annotated_layouts import give_up
 from ..barriers import WARP_GROUPS
 from ..context import SHARED, LaunchContext, ThreadSet
 from ..gemm.wgmma import GROUPED
@@ -115,6 +116,9 @@ class _Roles:
         launch.facts[TILES] = {**stored, **{self.tiles.get(tile, tile): shape for tile, shape in found.tiles.items()}}
         launch.facts[GROUPED], launch.facts[WRITTEN] = set(found.accumulators), set(found.made)
         launch.facts[MAPPED] = {self.tiles.get(tile, tile) for tile in found.read | found.made}
+        for tile in [*found.tiles, *([] if found.epilogue is None else [found.epilogue.tile])]:
+            if tile in launch.orders:
+                give_up(tile, "bulk copies lay it out in boxes, swizzled as wide as they are", launch)
         if found.epilogue is not None:
             self._stage(found.epilogue)
         launch.facts["rings"], launch.facts["loaded"] = self.rings, self.resident.barriers
@@ -297,7 +301,8 @@ class _Roles:
         arrive = tir.IfThenElse(lane, evaluate("barrier_arrive", span, element(ring.empty, slot)), None, span)
         if self.found.read.isdisjoint(producer.target for producer in ring.producers):
             return arrive  # all lanes have waited for the products
-        return sequence([evaluate("sync_warp", span), arrive], span)
+        # Loads of the lanes are over, also for the copy that overwrites what they read: on an H200 it did so before.
+        return sequence([evaluate("fence_proxy_async", span), evaluate("sync_warp", span), arrive], span)
 
     def _turn(self, plan: Pipeline, index: Any = None) -> tuple[Any, Any, list[Any]]:
         """(version, parity of the lap, bindings of both) of a turn; index: of it, the loop's variable if not given."""
