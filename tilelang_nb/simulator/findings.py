@@ -14,6 +14,17 @@ from .translation.values import BULK_COPY, Site
 Place = tuple[tuple[int, int, int], tuple[int, int, int]]  # block, thread
 
 
+# What to do about a deadlock, by words of what the threads wait for; the first that is there.
+CURES = (
+    ("than were announced to it", "announce the bytes of every copy at its barrier: `T.tma_copy` does, `T.mbarrier_expect_tx` by hand"),
+    ("that no copy brings", "announce only bytes that copies bring: `T.tma_copy` announces its own, without `T.mbarrier_expect_tx`"),
+    ("phase that counts", "give `T.alloc_barrier` the number of threads that arrive in a phase, or let only so many arrive"),
+    ("barrier of the cluster", "let all threads of all blocks of the cluster come to it"),
+    ("registers for each thread", "let other warp groups give some back first: `T.dec_max_nreg(...)`"),
+    ("", "let every thread that the barrier counts arrive, once per phase"),
+)  # fmt: skip
+
+
 @dataclass
 class Finding:
     """One group: `message` is that of the first occurrence."""
@@ -45,9 +56,20 @@ class Findings:
 
     # ---- TL401 ----
     def race(
-        self, site: int, other: int, kind: str, earlier: str, who: tuple[Any, Any], whose: tuple[Any, Any], count: int
+        self,
+        site: int,
+        other: int,
+        kind: str,
+        earlier: str,
+        who: tuple[Any, Any],
+        whose: tuple[Any, Any],
+        count: int,
+        roles: bool = False,
     ) -> None:
-        """`kind` access at `site` by `who` against the `earlier` access at `other` by `whose`."""
+        """`kind` access at `site` by `who` against the `earlier` access at `other` by `whose`.
+
+        roles: the two are threads of a block that have taken different ways, where no block barrier may stand.
+        """
         here, there = self.sites[site], self.sites[min(other, len(self.sites) - 1)]
         lines = sorted([str(here.span), str(there.span)])
         key = ("TL401", here.buffer, *lines)
@@ -72,6 +94,11 @@ class Findings:
                 remedy = "put `T.cluster_sync()` between the two accesses, or wait for a barrier of the copy"
             elif blocks:
                 remedy = "blocks run in any order: give each block its own elements, or use an atomic operation"
+            elif roles:
+                remedy = (
+                    "let the threads of the earlier access arrive at a barrier, at least one of each warp, and those of"
+                    " the later access wait for it"
+                )
             elif here.space == "global" and here.span == there.span:
                 remedy = "give each thread its own elements, or use an atomic operation such as `T.atomic_add`"
             elif here.space == "global":
@@ -257,11 +284,11 @@ class Findings:
 
         self._add(("TL405", here, "divergent"), count, here, make)
 
-    def part_of_warp_group(self, site: int, where: Place) -> None:
+    def part_of_warp_group(self, site: int, where: Place, what: str = "matrix product") -> None:
         here = self.sites[site]
 
         def make() -> tuple[Message, tuple[Note, ...]]:
-            problem = f"only a part of a warp group comes to this matrix product; {_act(where, 'do')} not"
+            problem = f"only a part of a warp group comes to this {what}; {_act(where, 'do')} not"
             remedy = "let all 128 threads of a warp group run it together"
             return say.SimulatedDeadlock(problem=problem, remedy=remedy), ()
 
@@ -273,7 +300,7 @@ class Findings:
         def make() -> tuple[Message, tuple[Note, ...]]:
             verb, other = ("takes", "T.dec_max_nreg") if increase else ("gives back", "T.inc_max_nreg")
             problem = f"this {verb} registers down to or up to {count} for each thread, and they hold {held}"
-            return say.SimulatedDeadlock(problem=problem, remedy=f"write `{other}({count})`"), ()
+            return say.RegisterShare(problem=problem, remedy=f"write `{other}({count})`"), ()
 
         self._add(("TL405", here, "registers"), 1, here, make)
 
@@ -281,7 +308,7 @@ class Findings:
         here = self.sites[site] if 0 <= site < len(self.sites) else None
 
         def make() -> tuple[Message, tuple[Note, ...]]:
-            remedy = "let every thread that the barrier counts arrive, once per phase"
+            remedy = next(remedy for words, remedy in CURES if words in text)
             return say.SimulatedDeadlock(problem=f"no thread can go on: {text}", remedy=remedy), ()
 
         self._add(("TL405", here, "deadlock"), 1, here, make)

@@ -168,7 +168,7 @@ class AsynchronousCopies:
         flights = [flight for group in (*self.groups, self.open_copies) for flight in group if not flight.landed]
         for block, lanes, at in self.members(mask, address):
             barrier = self._mbarrier(block, at, site)
-            self._release(barrier.known)
+            self._release(barrier.known, self._warps(mask, block))
             barrier.flying.append(Arrivals(flights, lanes, site))
 
     def land_copies(self, arrivals: Arrivals, barrier: Any) -> None:

@@ -4,7 +4,9 @@ A block barrier costs nothing in lockstep.  After a fork strands are generators 
 whichever is ready.  Nothing ready is a deadlock.
 
 Order of accesses: a strand counts epochs, and knows for each other strand which of its epochs are ordered before its
-own next access.  Barriers carry this knowledge from those who arrive to those who wait.
+own next access.  Barriers carry this knowledge from those who arrive to those who wait.  Where only some warps of a
+strand arrive, what the others did since the strand last met is not told: the knowledge is of (strand, warp) then.  The
+threads of a warp arrive for each other.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from .arithmetic import Bounds
 
 WARPGROUP = 128  # strands of a fork are cut here
 Mask = Any
+Known = dict[Any, int]  # a strand, or (strand, warp of the block) -> the last of its epochs that is ordered
 
 
 @dataclass(frozen=True)
@@ -55,8 +58,8 @@ class NamedBarrier:
 
     arrived: int = 0
     generation: int = 0
-    known: dict[int, int] = field(default_factory=dict)
-    opened: dict[int, dict[int, int]] = field(default_factory=dict)
+    known: Known = field(default_factory=dict)
+    opened: dict[int, Known] = field(default_factory=dict)
 
     def come(self, threads: int, expected: int) -> None:
         self.arrived += threads
@@ -79,8 +82,8 @@ class MBarrier:
     pending: int = 0
     phase: int = 0
     bytes: int = 0
-    known: dict[int, int] = field(default_factory=dict)
-    ended: dict[int, dict[int, int]] = field(default_factory=dict)
+    known: Known = field(default_factory=dict)
+    ended: dict[int, Known] = field(default_factory=dict)
     flying: list[Any] = field(default_factory=list)
     engine: int = 0
 
@@ -100,16 +103,31 @@ class Barriers:
         """Accesses from here on are not ordered with what other strands do next."""
         self.epoch = self.machine.epochs.next(self.number)
 
-    def _release(self, known: dict[int, int]) -> None:
-        """Tell a barrier what is done before this arrival."""
+    def _release(self, known: Known, warps: list[int] | None = None) -> None:
+        """Tell a barrier what is done before this arrival.  warps: those that arrive; None: all of the strand."""
         for strand, epoch in self.seen.items():
             known[strand] = max(known.get(strand, 0), epoch)
-        known[self.number] = self.epoch
+        if warps is None:
+            known[self.number] = self.epoch
+        else:
+            known.update({(self.number, warp): self.epoch for warp in warps})
         self.new_epoch()
 
-    def _acquire(self, known: dict[int, int]) -> None:
+    def _acquire(self, known: Known) -> None:
         for strand, epoch in known.items():
             self.seen[strand] = max(self.seen.get(strand, 0), epoch)
+            self.by_warp = self.by_warp or type(strand) is tuple
+
+    by_warp = False  # is something known of some warps of a strand only?
+
+    def _warps(self, mask: Mask, block: int) -> list[int] | None:
+        """The warps of a block that have an active lane; None if all of the strand have."""
+        if mask is None:
+            return None
+        lanes = np.broadcast_to(mask, (self.B, self.T))[block]
+        warps, every = self.threads[lanes] // 32, self.threads // 32
+        coming = np.unique(warps)
+        return None if len(coming) == len(np.unique(every)) else coming.tolist()
 
     def _order_own(self) -> None:
         """All threads of this strand have met."""
@@ -166,7 +184,7 @@ class Barriers:
         table = []
         for block, lanes, which, expected in self.members(mask, number, threads):
             barrier = self.machine.named.setdefault((block + self.first, which), NamedBarrier())
-            self._release(barrier.known)
+            self._release(barrier.known, self._warps(mask, block))
             table.append((barrier, barrier.generation, which, expected))
             barrier.come(-(-lanes // 32) * 32 if expected % 32 == 0 else lanes, expected)  # they count whole warps
         return table
@@ -218,7 +236,7 @@ class Barriers:
     def mbarrier_arrive(self, address: Any, count: Any, mask: Mask, site: int) -> None:
         for block, lanes, at, number in self.members(mask, address, count):
             barrier = self._mbarrier(block, at, site)
-            self._release(barrier.known)
+            self._release(barrier.known, self._warps(mask, block))
             barrier.pending -= lanes * number
             barrier.settle()
 
@@ -257,7 +275,7 @@ class Barriers:
                 return
             for cut in _runs(chosen, self.threads):
                 child = type(self)(self.machine, self.block_ids, self.threads[cut], self.first)
-                known: dict[int, int] = {}
+                known: Known = {}
                 self._release(known)
                 child._acquire(known)
                 self.give_stores(child)
@@ -286,7 +304,7 @@ class Barriers:
                     waiting[child] = next(generator)
                 except StopIteration:
                     running.remove((child, generator))
-                    known: dict[int, int] = {}
+                    known: Known = {}
                     child._release(known)
                     self._acquire(known)
                     child.give_stores(self)

@@ -139,7 +139,7 @@ class Clusters:
                 continue
             barrier = self._mbarrier_at(int(self.window_at(block, to)), at, site)
             barrier.bytes += count * lanes
-            self._release(barrier.known)
+            self._release(barrier.known, self._warps(mask, block))
             barrier.pending -= lanes
             barrier.settle()
 

@@ -101,6 +101,8 @@ class Shadow:
         seen = np.array([strand.seen.get(int(owner), 0) for owner in range(int(owners.max()) + 1)])
         unordered = epochs > seen[owners]
         others = records & CODE
+        if strand.by_warp and unordered.any():
+            unordered &= epochs > _known_of_warps(strand, owners, others)
         if strand.warp_epoch:
             same_warp = ((others & MANY) == 0) & ((codes & MANY) == 0)
             same_warp &= (others - 1) % threads >> 5 == (codes - 1) % threads >> 5
@@ -274,6 +276,7 @@ class Shadow:
             position = int(np.flatnonzero(hit)[int(np.flatnonzero(other_sites == other)[0])])
             count = int((other_sites == other).sum())
             threads = strand.machine.threads
+            owner = int(strand.machine.epochs.owner(np.array([records[position] >> EPOCH_SHIFT]))[0])
             strand.findings.race(
                 site,
                 int(other),
@@ -282,6 +285,7 @@ class Shadow:
                 _who(strand, int(codes[position]), threads),
                 _who(strand, int(records[position]) & CODE, threads),
                 count,
+                roles=owner != strand.number,
             )
 
     def report_unfenced(self, strand: Any, record: int, site: int, count: int) -> None:
@@ -301,6 +305,20 @@ class Shadow:
         if code & MANY:
             code = (code & (MANY - 1)) * strand.machine.threads + 1
         strand.findings.uninitialised(site, strand.coordinates(code), int(missing.sum()))
+
+
+def _known_of_warps(strand: Any, owners: Array, others: Array) -> Array:
+    """The last epochs that a strand knows of the warps that made some records, 0 for none.
+
+    Of a record of several threads, which is also that of a matrix product of a warp group, one warp's is taken.
+    """
+    threads = strand.machine.threads
+    table = np.zeros((int(owners.max()) + 1, -(-threads // 32)), np.int64)
+    for key, epoch in strand.seen.items():
+        if type(key) is tuple and key[0] < len(table):
+            table[key] = epoch
+    many = (others & MANY) != 0
+    return np.where(many, table.max(1)[owners], table[owners, np.where(many, 0, (others - 1) % threads >> 5)])
 
 
 def _block(codes: Array, threads: int) -> Array:

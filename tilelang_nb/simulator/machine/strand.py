@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .asynchronous import AsynchronousCopies
-from .barriers import Barriers
+from .barriers import Barriers, Known
 from .clusters import Clusters
 from .edges import Edges
 from .matrices import MatrixInstructions
@@ -47,9 +47,7 @@ class Strand(
         self.codes = block_ids.astype(np.int64)[:, None] * machine.threads + threads + 1
         self.number = machine.new_strand()
         machine.all_strands.append(self)
-        self.seen: dict[
-            int, int
-        ] = {}  # strand -> its last epoch whose accesses are ordered before this strand's next one
+        self.seen: Known = {}  # the last epochs whose accesses are ordered before this strand's next one
         self.open_copies, self.groups = [], []
         self.stores = {}
         self.open_products, self.product_groups = [], []
