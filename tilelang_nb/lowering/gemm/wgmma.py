@@ -156,11 +156,10 @@ def engine_of(call: TileCall, launch: LaunchContext, threads: int) -> GroupEngin
     """The engine, where the operands' tiles have the layout of bulk copies."""
     tiles = launch.facts.get(TILES, {})
     tile = tiles.get(call["b"].buffer)
-    if tile is None or not tile.swizzled or call["c"].buffer not in launch.facts.get(GROUPED, (call["c"].buffer,)):
+    if tile is None or not tile.swizzled or call["c"].buffer in launch.facts.get(REFUSED, {}):
         return None
     found = choose(call, tiles, threads)
-    assert isinstance(found, GroupEngine), f"tiles of bulk copies whose product is none of wgmma: {found}"
-    return found
+    return found if isinstance(found, GroupEngine) else None
 
 
 def constrain(call: TileCall, inference: Inference, engine: GroupEngine) -> None:

@@ -366,7 +366,10 @@ class _Decision:
             problem = "" if inside else every.refused.get(target) or self._product(node, set(), tiles)
             if problem is None:
                 self.products.append(node)
-            elif target in self.engines:
+                continue
+            if problem:
+                self.launch.facts.setdefault(wgmma.REFUSED, {})[target] = problem
+            if target in self.engines:
                 raise Refused(f"not all products into `{target.name}` are those of warp groups", node.span)
 
     def _registers(self) -> None:

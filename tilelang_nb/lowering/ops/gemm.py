@@ -14,6 +14,7 @@ from tilelang_nb.language.tile_program import TileCall
 from ..context import Inference, LaunchContext
 from ..gemm import mma, simt, wgmma
 from ..gemm.engine import choose
+from ..shared_memory import MAPPED, TILES
 
 
 def constrain(call: TileCall, inference: Inference) -> None:
@@ -37,6 +38,10 @@ def lower(call: TileCall, launch: LaunchContext) -> tir.Stmt:
         launch.facts.setdefault(wgmma.OPERANDS, []).append((call, groups))
         return wgmma.lower(call, launch, groups)
     engine = choose(call, launch)
+    for name in "ab":
+        tile = launch.facts.get(TILES, {}).get(call[name].buffer)
+        if tile is not None and tile.swizzled:
+            launch.facts.setdefault(MAPPED, set()).add(call[name].buffer)
     refused = launch.facts.get(wgmma.REFUSED, {}).get(call["c"].buffer, "")
     if engine.instruction is not None and refused:
         engine = replace(engine, reason=refused)
