@@ -197,13 +197,14 @@ def test_other_blocks_do_not_stay() -> None:
     assert grid(uneven(2, heads=3, out="float32", dim=256, bn=64)) == [1, 3, 2]  # no room for two tiles of queries
 
 
-def test_as_many_blocks_stay_as_the_device_has_multiprocessors() -> None:
-    shape, values = (8, 256, 40, 64), {"batch": 8, "seq": 256, "heads": 40, "dim": 64, "bn": 128, "stages": 2}
+@pytest.mark.parametrize(("batch", "stay"), [(4, True), (1, False)])
+def test_blocks_stay_where_all_get_about_as_much_to_do(batch: int, stay: bool) -> None:
+    shape, values = (batch, 4096, 32, 64), {"batch": batch, "seq": 4096, "heads": 32, "dim": 64, "bn": 128, "stages": 2}
     text = ATTENTION.format(
         shape=shape, causal=True, out="float16", scale=0.125, between="pass", result=DIRECTLY, **values
     )
     launch = lowered(text).launches[0]
-    assert count_of(launch) is not None and "unused" in str(launch)
+    assert (count_of(launch) is not None, "unused" in str(launch)) == (stay, stay)
 
 
 @pytest.mark.parametrize(("which", "code"), [("barrier_arrive", "TL405"), ("barrier_wait", "TL401")])

@@ -41,6 +41,28 @@ def growth(body: Any, block: Any, width: int) -> int:
     return change
 
 
+def lengths(loops: list[Any], body: Any, block: Any, width: int) -> list[int] | None:
+    """Turns of some loops of a launch, together, by the block along an axis; None where more than the block decides.
+
+    body, block, width: as for `growth`.
+    """
+    analyzer = tvm.sym.Analyzer()
+    bound = {node.var: node.value for node in _outside_loops(body) if isinstance(node, tir.Bind)}
+    total = [0] * width
+    for node in loops:
+        extent = node.extent
+        for _ in range(len(bound)):
+            extent = substitute(extent, {var: bound[var] for var in variables(extent) if var in bound})
+        if not variables(extent) <= {block}:
+            return None
+        for at in range(width):
+            turns = constant(analyzer.simplify(substitute(extent, {block: tir.const(at, "int32")})))
+            if turns is None:
+                return None
+            total[at] += max(turns, 0)
+    return total
+
+
 def _outside_loops(node: Any) -> list[Any]:
     """The statements outside of loops, those of all roles."""
     if isinstance(node, tir.SeqStmt):

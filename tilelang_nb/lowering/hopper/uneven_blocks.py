@@ -1,9 +1,10 @@
 """Blocks that stay where works differ in length, as those of an attention with a causal mask: the longest start first.
 
 A block that has made one work then begins the next at once: its tiles have arrived, and no block has to start.  Works
-are dealt out by length, so that all blocks have about as much to do, and of some rows of the grid at a time: those
-share what they read (the heads of an attention their keys).  On an H200 causal attention gains 7 %.  Works of one
-length stay blocks of their own: the device starts the next where one has ended, which is as fast.
+are dealt out by length, and of some rows of the grid at a time: those share what they read (the heads of an attention
+their keys).  How many rows is chosen so that all blocks have about as much to do; where no number does that, blocks
+stay those of the text, which the device deals out as others end.  On an H200 causal attention gains 7 %.  Works of one
+length stay blocks of their own, too: that is as fast.
 """
 
 from __future__ import annotations
@@ -11,34 +12,43 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from tvm import tirx as tir
 
 from tilelang_nb.language.tile_program import operation_name
 
-from ..block_lengths import growth
+from ..block_lengths import growth, lengths
 from ..context import LaunchContext
 from ..launches import THREAD_EXTENT
 from ..pipelines import Pipeline
 from ..rewrite import constant, dtype_of, each_statement, statements
 from .persistent import BLOCKS, COUNT, MULTIPROCESSORS, Persistent
 
-TOGETHER = 8  # rows of the grid
+TOGETHER = range(2, 17)  # rows of the grid
 FEWEST = 4  # works for each block
+MOST_WORKS = 1 << 17
+WIDEST = 512  # blocks along the first axis
+START = 1.5  # turns of a loop that the start and the end of a work take as long as
+# How much more than the mean a block may have to do, and how much on devices with other numbers of multiprocessors.
+UNEVEN, ELSEWHERE, OTHERS = 1.02, 1.12, (114, 78)
 TAGS = ("blockIdx.x", "blockIdx.y", "blockIdx.z")
 
 
 @dataclass(frozen=True)
 class LongestFirst(Persistent):
-    """change: 1 where the last blocks along the first axis have the most turns, -1 where the first ones have."""
+    """change: 1 where the last blocks along the first axis have the most turns, -1 where the first ones have.
+    together: rows of the grid.
+    """
 
     change: int = 1
+    together: int = 1
 
     def _indices(self, work: Any) -> list[Any]:
         width, *others = (int(axis.value) for axis in self.axes)
         rows = 1
         for extent in others:
             rows *= extent
-        together = min(TOGETHER, rows)
+        together = min(self.together, rows)
         group, inside = tir.floordiv(work, width * together), tir.floormod(work, width * together)
         height: Any = together
         if rows % together:
@@ -69,15 +79,40 @@ def longest_first(function: Any, plans: tuple[Pipeline, ...], launch: LaunchCont
         return None
     if not all(any(one.same_as(plan.loop) for one in statements(node)) for plan in plans) or _meets_others(node):
         return None
-    change = growth(node, found[0].node.var, int(found[0].value))
-    blocks: Any = tir.Var(launch.fresh("multiprocessors"), "int32") if option is None else int(option)
-    made = LongestFirst(blocks, tuple(found), tuple(single), TOGETHER, True, change=change)
+    width, *others = (int(axis.value) for axis in found)
+    change = growth(node, found[0].node.var, width)
+    rows = 1
+    for extent in others:
+        rows *= extent
     fewest = FEWEST * MULTIPROCESSORS if option is None else int(option)
-    if change == 0 or made.works <= fewest:
+    if change == 0 or width > WIDEST or not fewest < width * rows <= MOST_WORKS:
         return None
+    turns = lengths([plan.loop for plan in plans], node, found[0].node.var, width)
+    if turns is None:
+        return None
+    count = MULTIPROCESSORS if option is None else int(option)
+    together = min(TOGETHER, key=lambda number: _unevenness(turns, rows, number, count))
+    if option is None:
+        if _unevenness(turns, rows, together, count) > UNEVEN:
+            return None
+        if any(_unevenness(turns, rows, together, other) > ELSEWHERE for other in OTHERS):
+            return None
+    blocks: Any = tir.Var(launch.fresh("multiprocessors"), "int32") if option is None else int(option)
     if option is None:
         launch.facts[COUNT] = blocks
-    return made
+    return LongestFirst(blocks, tuple(found), tuple(single), together, True, change=change, together=together)
+
+
+def _unevenness(turns: list[int], rows: int, together: int, blocks: int) -> float:
+    """What the busiest block has to do, by the mean.  turns: of works, by their place along the first axis."""
+    longest = sorted(turns, reverse=True)
+    together = min(together, rows)
+    heights = [together] * (rows // together) + ([rows % together] if rows % together else [])
+    work = np.concatenate([np.repeat(longest, height) for height in heights]) + START
+    padded = np.zeros(-(-len(work) // blocks) * blocks)
+    padded[: len(work)] = work
+    done = padded.reshape(-1, blocks).sum(axis=0)
+    return float(done.max() / done.mean())
 
 
 def _meets_others(body: Any) -> bool:
