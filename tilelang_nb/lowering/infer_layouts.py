@@ -25,7 +25,8 @@ from tilelang_nb.layout.fragment import Fragment, blocked, uniform
 from tilelang_nb.source import catalogue as say
 
 from .annotated_layouts import LOOPS, Annotation, give_up, wanted_fragment, wanted_loop
-from .context import LaunchContext, ThreadSet
+from .context import FRAGMENT, LaunchContext, ThreadSet
+from .hopper.plan import has_roles
 from .legalise import legalised
 from .loop_layouts import Contradiction, LoopLayouts, linear
 from .nests import Nest, Site, Sites, collect
@@ -57,6 +58,12 @@ def infer_layouts(function: Any, launch: LaunchContext) -> Any:
             for buffer in by_hand:
                 give_up(buffer, "its uses need another one", launch)
             continue
+        kept = conflicts & _of_products(sites) if has_roles(launch) else set()
+        if kept:  # their tiles lie as warp groups want them, and nothing else could multiply them
+            name = min(buffer.name for buffer in kept)
+            problem = f"no layout in registers serves all uses of `{name}`, which a product of warp groups has there"
+            launch.report(say.ThreadMapping(problem=problem, remedy="copy it to a shared tile first, and use that"))
+            return function
         stray = conflicts - _fragments(launch.facts["tile"].body)
         if stray:
             name = min(buffer.name for buffer in stray)
@@ -65,6 +72,12 @@ def infer_layouts(function: Any, launch: LaunchContext) -> Any:
             return function
         launch.facts["demoted"] = launch.facts.get("demoted", frozenset()) | conflicts
         function = legalised(launch, set(launch.facts["demoted"]))
+
+
+def _of_products(sites: Sites) -> set[Any]:
+    """The fragments that products multiply or add to."""
+    calls = [site.call for site in sites.operations if site.call.name == "gemm"]
+    return {call[name].buffer for call in calls for name in "abc" if scope(call[name].buffer) == FRAGMENT}
 
 
 def _fragments(body: Any) -> set[Any]:

@@ -1,0 +1,156 @@
+"""On sm_90a too, texts whose accumulators or operands serve no layout in registers give what NumPy gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilelang_nb
+
+PRODUCT = """
+@T.prim_func
+def k(A: T.Tensor((256, 256), "float16"), B: T.Tensor((256, 256), "float16"), C: T.Tensor((256, {width}), "float32")):
+    with T.Kernel(2, 2, threads={threads}) as (bx, by):
+        A_s = T.alloc_shared((128, 64), "float16")
+        B_s = T.alloc_shared((64, 128), "float16")
+        c = T.alloc_fragment((128, 128), "float32")
+        T.clear(c)
+        for ko in T.Pipelined(4, num_stages={stages}):
+            T.copy(A[by * 128, ko * 64], A_s)
+            T.copy(B[ko * 64, bx * 128], B_s)
+            T.gemm(A_s, B_s, c)
+            {inside}
+        {after}
+"""
+
+
+def pairs(r: np.ndarray) -> np.ndarray:
+    return r[:, ::2] * r[:, 1::2]
+
+
+def rotated(r: np.ndarray) -> np.ndarray:
+    return np.stack([r[:, ::2] * 2 - r[:, 1::2], r[:, 1::2] * 2 + r[:, ::2]], -1).reshape(r.shape)
+
+
+def blocks(function: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
+    """A function of tiles of 128 by 128, for each of them."""
+    return lambda r: np.block([[function(r[i : i + 128, j : j + 128]) for j in (0, 128)] for i in (0, 128)])
+
+
+def below(r: np.ndarray) -> np.ndarray:
+    return np.concatenate([r[1:] - r[:-1], r[-1:]])
+
+
+# statements after the loop, columns of C, what C is
+AFTER: dict[str, tuple[str, int, Callable[[np.ndarray], np.ndarray]]] = {
+    "pairs": (
+        "for i, j in T.Parallel(128, 64): C[by * 128 + i, bx * 64 + j] = c[i, j * 2] * c[i, j * 2 + 1]", 128, pairs,
+    ),
+    "row after row": (
+        "for r in T.serial(128):\n            for j in T.Parallel(128): C[by * 128 + r, bx * 128 + j] = c[r, j]",
+        256, lambda r: r,
+    ),
+    "the diagonal": (
+        "for i, j in T.Parallel(128, 128): C[by * 128 + i, bx * 128 + j] = c[i, i] + c[i, j]", 256,
+        blocks(lambda r: r + np.diag(r)[:, None]),
+    ),
+    "the transpose": (
+        "for i, j in T.Parallel(128, 128): C[by * 128 + i, bx * 128 + j] = c[i, j] + 2 * c[j, i]", 256,
+        blocks(lambda r: r + 2 * r.T),
+    ),
+    "differences": (
+        "for i, j in T.Parallel(128, 128): C[by * 128 + i, bx * 128 + j] = "
+        "T.if_then_else(i < 127, c[T.min(i + 1, 127), j] - c[i, j], c[i, j])", 256, blocks(below),
+    ),
+    "rotated pairs": (
+        "for i, j in T.Parallel(128, 64):\n"
+        "            C[by * 128 + i, bx * 128 + j * 2] = c[i, j * 2] * 2 - c[i, j * 2 + 1]\n"
+        "            C[by * 128 + i, bx * 128 + j * 2 + 1] = c[i, j * 2 + 1] * 2 + c[i, j * 2]", 256, rotated,
+    ),
+    "atomic pairs": (
+        "for i, j in T.Parallel(128, 64): T.atomic_addx2(C[by * 128 + i, bx * 128 + j * 2], c[i, j * 2])", 256,
+        lambda r: r,
+    ),
+}  # fmt: skip
+
+
+def run(text: str, *arrays: np.ndarray) -> Any:
+    cell = tilelang_nb.compile_cell(text, {}, target="sim", arch="sm_90a")
+    assert cell.ok, cell.to_text()
+    kernel = cell.namespace["k"]
+    kernel(*arrays)
+    assert kernel.findings == ()
+    assert not any("fault of tilelang_nb" in one.reason for one in kernel.decisions), kernel.decisions
+    return kernel
+
+
+def operands() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-3, 4, (256, 256)).astype(np.float16) for _ in range(2))
+    return a, b, a.astype(np.float32) @ b.astype(np.float32)
+
+
+@pytest.mark.parametrize(("threads", "stages"), [(256, 3), (128, 2), (256, 1)])
+@pytest.mark.parametrize("name", AFTER)
+def test_statements_after_a_product(name: str, threads: int, stages: int) -> None:
+    after, width, expected = AFTER[name]
+    a, b, product = operands()
+    c = np.zeros((256, width), np.float32)
+    text = PRODUCT.format(width=width, threads=threads, stages=stages, inside="pass", after=after)
+    kernel = run(text, a, b, c)
+    np.testing.assert_array_equal(c, expected(product))
+    (product_of, *_) = (one for one in kernel.decisions if one.subject == "product")
+    roles = [one for one in kernel.decisions if one.subject == "roles"]
+    if roles and roles[0].value == "all warp groups do the same" and stages > 1 and threads == 256:
+        assert "no layout in registers serves all uses of `c`" in roles[0].reason
+    assert product_of.value.startswith(("mma.sync", "wgmma"))
+
+
+def test_rows_that_change_between_products() -> None:
+    a, b, product = operands()
+    c = np.zeros((256, 256), np.float32)
+    inside = "for r in T.serial(2):\n                for j in T.Parallel(128): c[r, j] += 1"
+    copy = "T.copy(c, C[by * 128, bx * 128])"
+    run(PRODUCT.format(width=256, threads=256, stages=3, inside=inside, after=copy), a, b, c)
+    expected = product.copy()
+    expected[[0, 1, 128, 129]] += 4
+    np.testing.assert_array_equal(c, expected)
+
+
+HELD = """
+@T.prim_func
+def k(A: T.Tensor((256, 256), "float16"), B: T.Tensor((256, 256), "float16"), C: T.Tensor((256, 256), "float32")):
+    with T.Kernel(2, 2, threads=256) as (bx, by):
+        A_s = T.alloc_shared((128, 64), "float16")
+        A_f = T.alloc_fragment((128, 64), "float16")
+        B_s = T.alloc_shared((64, 128), "float16")
+        c = T.alloc_fragment((128, 128), "float32")
+        T.clear(c)
+        for ko in T.Pipelined(4, num_stages=2):
+            T.copy(A[by * 128, ko * 64], A_s)
+            T.copy(B[ko * 64, bx * 128], B_s)
+            {fill}
+            T.gemm(A_f, B_s, c)
+        T.copy(c, C[by * 128, bx * 128])
+"""
+FILLED = {
+    "neighbours": (
+        "T.copy(A_s, A_f)\n            for i, j in T.Parallel(128, 32): A_f[i, 2 * j] = A_f[i, 2 * j] + A_f[i, 2 * j + 1]",
+        lambda a: np.stack([a[:, ::2] + a[:, 1::2], a[:, 1::2]], -1).reshape(a.shape),
+    ),
+    "row after row": (
+        "for r in T.serial(128):\n                for j in T.Parallel(64): A_f[r, j] = A_s[r, j] * 2", lambda a: a * 2,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FILLED)
+def test_operands_in_registers(name: str) -> None:
+    fill, changed = FILLED[name]
+    a, b, _ = operands()
+    c = np.zeros((256, 256), np.float32)
+    run(HELD.format(fill=fill), a, b, c)
+    np.testing.assert_array_equal(c, changed(a).astype(np.float32) @ b.astype(np.float32))
