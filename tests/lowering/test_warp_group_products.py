@@ -53,6 +53,12 @@ CASES: dict[str, dict[str, Any]] = {
         "tb": True,
         "bk": 32,
     },
+    "three boxes of 32 columns": {"n": 192, "bn": 96},
+    "a box of 32 columns": {"n": 64, "bn": 32},
+    "a box of 16 columns": {"n": 48, "bn": 16},
+    "five boxes of 16 columns": {"n": 160, "bn": 80},
+    "three boxes along the depth": {"n": 128, "bn": 128, "bk": 96, "k": 192, "tb": True},
+    "boxes along the depth, A by columns": {"n": 96, "bn": 96, "bk": 48, "k": 192, "tb": True, "ta": True},
     "int8 with 24 columns": {
         "dtype": "int8",
         "total": "int32",

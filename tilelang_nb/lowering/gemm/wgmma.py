@@ -104,7 +104,7 @@ def choose(call: TileCall, tiles: dict[Any, TensorTile], threads: int) -> GroupE
     turned = call.boolean("transpose_a"), not call.boolean("transpose_b")
     for region, is_turned in ((b, turned[1]),) if held else ((a, turned[0]), (b, turned[1])):
         tile = tiles[region.buffer]
-        if is_turned and (tile.itemsize != 2 or tile.span != 128):
+        if is_turned and tile.itemsize != 2:
             return f"wgmma takes `{region.buffer.name}` only with its depth along the rows of memory"
     size = tiles[b.buffer].itemsize
     if other != word and size != 1:

@@ -14,8 +14,7 @@ import tvm
 
 from ..rewrite import dtype_of
 
-SPAN = 128  # bytes; the widest swizzle
-LAYOUTS = {128: 1, 64: 2, 32: 3}  # swizzle -> layout of a descriptor
+LAYOUTS = {128: 1, 64: 2, 32: 3}  # swizzle in bytes, the widest first -> layout of a descriptor
 ALIGNMENT = 1024  # bytes of shared memory, after which every swizzle repeats
 PLAIN_ALIGNMENT = 128  # bytes, for a tile that is not swizzled
 MOST_ROWS = 256  # of a box, and columns
@@ -62,7 +61,7 @@ class TensorTile:
         return step // each * self.box_bytes + row * self.span + step % each * STEP
 
     def turned(self, column: Any, step: Any) -> Any:
-        """Bytes to a column (a multiple of 64) at a step of 16 rows."""
+        """Bytes to a column (a multiple of a piece) at a step of 16 rows."""
         return column // self.piece * self.box_bytes + step * (TURNED_DEPTH * self.span)
 
     def descriptor(self, turned: bool) -> tuple[int, int, int]:
@@ -87,10 +86,9 @@ def tensor_tile(buffer: Any) -> TensorTile | None:
         return None
     rows, columns = (int(extent) for extent in buffer.shape[-2:])
     itemsize = max(tvm.DataType(dtype_of(buffer)).bits // 8, 1)
-    wide = columns * itemsize
-    span = SPAN if wide % SPAN == 0 else wide
+    span = next((span for span in LAYOUTS if columns * itemsize % span == 0), 0)
     tile = TensorTile(rows, columns, itemsize, span)
-    if span not in LAYOUTS or rows % 8 or rows > MOST_ROWS:  # eight rows are what a swizzle repeats after
+    if not span or rows % 8 or rows > MOST_ROWS:  # eight rows are what a swizzle repeats after
         return None
     return tile
 
