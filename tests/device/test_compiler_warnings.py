@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from lowering.hopper import MATMUL
+from lowering.test_stores_by_hand import PRODUCT
 
 import tilelang_nb
 from tilelang_nb.device.compiler_warnings import compiler_warnings
@@ -101,6 +102,12 @@ def test_an_accumulator_that_is_used_too_early_is_told_once() -> None:
     (found,) = kernel.diagnostics
     assert kernel.build().device.log.count("(C7517)") >= 1
     assert found.span.line == 12 and "used before they are waited for" in found.message
+
+
+def test_a_wait_that_the_assembler_moves_is_not_the_text_s_fault() -> None:
+    _, kernel = compiled(PRODUCT)
+    assert "(C7517)" in kernel.build().device.log
+    assert kernel.diagnostics == ()
 
 
 def test_products_in_roles_run_on_and_keep_their_registers() -> None:

@@ -112,6 +112,8 @@ def test_mbarriers(kernel, device, refused):
         T.barrier_arrive(kernel.buffer("a", (8,))[0])
     with refused("TL205", "float32"):
         T.barrier_wait(bars[0], device("x"))
+    with refused("TL004", "parity"):
+        T.barrier_wait(bars[0])
     with refused("TL208", "T.ClusterKernel"):
         T.mbarrier_arrive(bars[0], cta_id=1)
 

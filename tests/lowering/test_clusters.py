@@ -345,6 +345,15 @@ def test_the_device_compiler_takes_them(name: str) -> None:
     assert program.launches[0].cluster != (1, 1, 1)
 
 
+@pytest.mark.parametrize("dims", ["3", "16", "0", "(1, 2, 1)", "2.5", "(1, 1, 1, 1)"])
+def test_mistaken_clusters_are_said_once(dims: str) -> None:
+    text = exchange(barrier=BARRIER, after=WAIT).replace("cluster_dims=4", f"cluster_dims={dims}")
+    cell = tilelang_nb.compile_cell(text, {}, target="sim", arch="sm_90a")
+    (found,) = [one for one in cell.diagnostics if one.severity == "error"]
+    assert found.code in ("TL208", "TL004") and found.span.line == line_of(text, "T.ClusterKernel")
+    assert "T.Kernel" not in str(found)
+
+
 def test_older_architectures_have_no_clusters() -> None:
     text = RANKS.format(blocks=4, grid=4, dims=2, names="bx", linear="bx")
     cell = tilelang_nb.compile_cell(text, {}, target="sim", arch="sm_80")

@@ -129,7 +129,64 @@ def test_a_deadlock_says_what_is_missing_when_nobody_can_go_on() -> None:
     assert "wait for 128 bytes at the barrier `full` that no copy brings" in found.message
 
 
+@pytest.mark.parametrize("wait", ["pass", "T.barrier_wait(full[ko % 3], ((ko // 3) % 2) ^ 1)"])
+def test_a_role_that_does_not_wait_for_its_tiles_is_told_of_the_copy(wait: str) -> None:
+    """It runs first, and reads what nothing has written yet: where the copies run first, it reads while they do."""
+    text = ROLES.format(multiply=WHOLE.format("gemm"))
+    text = text.replace("T.barrier_wait(full[ko % 3], (ko // 3) % 2)", wait)
+    _, _, _, findings = run(text)
+    races = [one for one in findings if one.code == "TL401"]
+    assert {one.span.line for one in races} == {line_of(text, "T.gemm")}
+    assert all("while an asynchronous copy is writing it" in one.message for one in races)
+    assert {note.span.line for one in races for note in one.notes if note.span} == {
+        line_of(text, "T.tma_copy(A"),
+        line_of(text, "T.tma_copy(B"),
+    }
+    assert all("T.mbarrier_wait_parity" in str(one) for one in races)
+    assert not [one for one in findings if one.code == "TL403"]
+
+
+def test_a_tile_that_nothing_writes_in_any_order_is_still_unwritten() -> None:
+    text = ROLES.format(multiply=WHOLE.format("gemm"))
+    text = "\n".join(line for line in text.splitlines() if "T.tma_copy(A" not in line)
+    _, _, _, findings = run(text)
+    assert [one.code for one in findings] == ["TL403"] and "`A_s`" in findings[0].message
+
+
+def test_registers_of_two_warp_groups() -> None:
+    """256 threads have fewer than there are to begin with: the device compiler decides how many."""
+    text = (
+        ROLES.format(multiply=WHOLE.format("gemm"))
+        .replace("threads=384", "threads=256")
+        .replace("T.ws(0, 1)", "T.ws(0)")
+    )
+    text = text.replace("T.ws(2)", "T.ws(1)").replace("[256] * 3", "[128] * 3").replace("(128, 256)", "(128, 128)")
+    text = (
+        text.replace("(3, 64, 256)", "(3, 64, 128)")
+        .replace("bx * 256", "bx * 128")
+        .replace("ceildiv(328, 256)", "ceildiv(328, 128)")
+    )
+    text = text.replace("T.inc_max_nreg(232)", "T.set_max_nreg(240, 1)").replace(
+        "T.dec_max_nreg(40)", "T.set_max_nreg(24, 0)"
+    )
+    _, c, expected, findings = run(text)
+    np.testing.assert_array_equal(c, expected)
+    assert findings == (), [str(finding) for finding in findings]
+
+
+def test_registers_that_a_part_of_a_warp_group_asks_for_are_found() -> None:
+    text = ROLES.format(multiply=WHOLE.format("gemm"))
+    text = text.replace(
+        "            T.dec_max_nreg(40)",
+        "            if T.get_thread_binding() < 288:\n                T.dec_max_nreg(40)",
+    )
+    _, _, _, findings = run(text)
+    assert [(one.code, one.span.line) for one in findings] == [("TL405", line_of(text, "T.dec_max_nreg"))]
+    assert "only a part of a warp group comes to this change of registers" in findings[0].message
+
+
 COUNTS = {
+    "more arrivals than a phase counts": ("full = T.alloc_barrier(64)", WAIT, "TL405", "T.mbarrier_wait_parity", "where 128 arrived at once in a phase that counts 64"),
     "bytes that no copy brings": ("T.mbarrier_expect_tx(full, 64)", WAIT, "TL405", "T.mbarrier_wait_parity", "bytes at the barrier `full` that no copy brings"),
     "arrivals that nobody makes": ("pass", "T.mbarrier_wait_parity(full, (ko + 1) % 2)", "TL405", "T.mbarrier_wait_parity", "128 of 128 arrivals"),
     "too few arrivals": ("full = T.alloc_barrier(256)", WAIT, "TL405", "T.mbarrier_wait_parity", "128 of 256 arrivals at the barrier `full`"),

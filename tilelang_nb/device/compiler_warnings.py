@@ -24,6 +24,7 @@ _WAITED = re.compile(
     r"\(C7517\) wgmma\.wait_group is injected in around line (?P<line>\d+).*in function '(?P<name>[^']*)'"
 )
 _ENTRY = re.compile(r"\.entry\s+(\w+)")
+_GROUP = re.compile(r"wgmma\.(?:commit_group|wait_group)\.sync\.aligned(?:\s+(\w+))?")
 _PRODUCT = "wgmma.mma_async"
 ENDED, USED = "waited for here", "used here"
 # Words of the assembler -> what they mean for the text, and what to do.
@@ -69,7 +70,7 @@ _CAUSES = (
 def compiler_warnings(program: Any) -> tuple[Diagnostic, ...]:
     """The warnings TL213 and TL214 of a DeviceProgram that is compiled, by line; of one place once."""
     found: dict[Any, Diagnostic] = {}
-    for message, name, line, note in _messages(program.log):
+    for message, name, line, note in _messages(program.log, program.ptx):
         product = _product(program, name, line)
         place = source_span(product) or program.span
         here = source_span(program.ptx_spans[line - 1]) if line and line <= len(program.ptx_spans) else None
@@ -79,7 +80,7 @@ def compiler_warnings(program: Any) -> tuple[Diagnostic, ...]:
     return tuple(sorted(found.values(), key=lambda one: one.order))
 
 
-def _messages(log: str) -> Iterator[tuple[Message, str, int | None, str]]:
+def _messages(log: str, ptx: str) -> Iterator[tuple[Message, str, int | None, str]]:
     """(message, launch, line of the PTX text, what is there)."""
     for line in log.splitlines():
         stopped = _SERIALISED.search(line)
@@ -89,13 +90,29 @@ def _messages(log: str) -> Iterator[tuple[Message, str, int | None, str]]:
             number = int(stopped["line"]) if stopped["line"] else None
             yield say.SerialisedProducts(cause, remedy), stopped["name"], number, ENDED
         waited = _WAITED.search(line)
-        if waited:
+        if waited and not _is_over(ptx, waited["name"], int(waited["line"])):
             cause, remedy = "an accumulator is used before they are waited for", "use it after `T.wait_wgmma(0)`"
             yield say.SerialisedProducts(cause, remedy), waited["name"], int(waited["line"]), USED
     for name, figures in read_log(log).items():
         stores, loads = figures.get("spill_stores", 0), figures.get("spill_loads", 0)
         if stores or loads:
             yield say.SpilledRegisters(f"{stores:,}", f"{loads:,}"), name, None, ""
+
+
+def _is_over(ptx: str, name: str, line: int) -> bool:
+    """Has a launch waited for all its products before a line (from 1) of the text?
+
+    Where the assembler moves such a wait, it says that it has put one in, and the kernel is not to blame.
+    """
+    inside, before, after = False, "", ""
+    for number, text in enumerate(ptx.splitlines(), 1):
+        entry = _ENTRY.search(text)
+        inside = entry[1] == name if entry else inside
+        found = _GROUP.search(text) if inside else None
+        if found:
+            after = found[1] or "started"
+            before = after if number < line else before
+    return (before or after) == "0"  # with nothing before it, it stands at the head of a loop
 
 
 def _product(program: Any, name: str, line: int | None) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 from tvm import tirx as tir
 from tvm.ir import Range, StringImm
 
-from ..language.launch import ClusterKernel, Kernel, ws
+from ..language.launch import LARGEST_CLUSTER, ClusterKernel, Kernel, ws
 from ..language.promotion import as_type, constant
 from ..language.thread_reductions import ReduceScope
 from ..language.tile_program import CLUSTER
@@ -85,7 +85,8 @@ def _refused_launch(walker: Any, node: ast.With, mistake: Refusal | Poisoned) ->
     target = node.items[0].optional_vars
     if target is not None:
         walker.poison(target)
-    launch(walker, node, Kernel(1, 1, 1, threads=(1024, 1, 1)), None)
+    pretended = Kernel(LARGEST_CLUSTER, 1, 1, threads=(1024, 1, 1), cluster_dims=LARGEST_CLUSTER)
+    launch(walker, node, pretended, None)
 
 
 def _check_maker(function: Any, item: ast.withitem) -> None:

@@ -128,7 +128,7 @@ def _threads(threads: Any) -> tuple[int, ...]:
     return tuple(found)
 
 
-def _cluster(cluster_dims: Any, grid: tuple[Any, ...]) -> tuple[int, int, int]:
+def _cluster(cluster_dims: Any, grid: tuple[Any, ...], called: str = "T.Kernel") -> tuple[int, int, int]:
     """Blocks of a cluster along x, y and z."""
     given = (
         (1,)
@@ -139,7 +139,7 @@ def _cluster(cluster_dims: Any, grid: tuple[Any, ...]) -> tuple[int, int, int]:
     )
     if not 1 <= len(given) <= 3:
         _bad_launch(f"a cluster of {len(given)} dimensions; a cluster has 1 to 3", "write `cluster_dims=(2, 1, 1)`")
-    found = [integer(extent, "T.Kernel", "cluster_dims", 1) for extent in given]
+    found = [integer(extent, called, "cluster_dims", 1) for extent in given]
     x, y, z = (*found, 1, 1)[:3]
     if x * y * z > LARGEST_CLUSTER:
         _bad_launch(
@@ -164,6 +164,7 @@ def ClusterKernel(*blocks: Any, cluster_dims: Any, threads: Any = None, prelude:
     Errors: as `T.Kernel` (TL208, TL004, TL302).
     Source: upstream `tilelang/cuda/language/cluster.py`.
     """
+    _cluster(cluster_dims, _grid(blocks), "T.ClusterKernel")
     return Kernel(*blocks, threads=threads, prelude=prelude, cluster_dims=cluster_dims)
 
 

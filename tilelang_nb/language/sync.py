@@ -179,7 +179,7 @@ def mbarrier_wait_parity(mbarrier: Any, parity: Any) -> None:
 
 
 @checked_call
-def barrier_wait(mbarrier: Any, parity: Any = 0) -> None:
+def barrier_wait(mbarrier: Any, parity: Any) -> None:
     """`T.mbarrier_wait_parity` by its short name.  Errors: TL004 (no barrier), TL205 (parity).  Source: upstream."""
     _wait("T.barrier_wait", mbarrier, parity)
 

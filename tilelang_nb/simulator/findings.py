@@ -16,9 +16,9 @@ Place = tuple[tuple[int, int, int], tuple[int, int, int]]  # block, thread
 
 # What to do about a deadlock, by words of what the threads wait for; the first that is there.
 CURES = (
-    ("than were announced to it", "announce the bytes of every copy at its barrier: `T.tma_copy` does, `T.mbarrier_expect_tx` by hand"),
-    ("that no copy brings", "announce only bytes that copies bring: `T.tma_copy` announces its own, without `T.mbarrier_expect_tx`"),
-    ("phase that counts", "give `T.alloc_barrier` the number of threads that arrive in a phase, or let only so many arrive"),
+    ("than were announced to it", "announce the bytes of every copy at its barrier, as `T.tma_copy` does for its own"),
+    ("that no copy brings", "announce only bytes that copies bring: `T.tma_copy` announces those of its own"),
+    ("phase that counts", "give `T.alloc_barrier` the number of arrivals in a phase, or let only so many arrive"),
     ("barrier of the cluster", "let all threads of all blocks of the cluster come to it"),
     ("registers for each thread", "let other warp groups give some back first: `T.dec_max_nreg(...)`"),
     ("", "let every thread that the barrier counts arrive, once per phase"),
@@ -44,6 +44,26 @@ class Findings:
 
     def __bool__(self) -> bool:
         return bool(self._groups)
+
+    def kept(self) -> dict[tuple[Any, ...], Finding]:
+        """What has been found so far, for `put_back`."""
+        return {key: replace(finding) for key, finding in self._groups.items()}
+
+    def put_back(self, kept: dict[tuple[Any, ...], Finding]) -> None:
+        """Forget what was found since."""
+        self._groups = {key: replace(finding) for key, finding in kept.items()}
+
+    def unwritten(self, known: dict[tuple[Any, ...], Finding]) -> set[str]:
+        """Shared buffers that were read before anything was written, beside those that are known."""
+        return {
+            finding.site.buffer
+            for key, finding in self._groups.items()
+            if key not in known and key[0] == "TL403" and finding.site is not None and finding.site.space == "shared"
+        }
+
+    def races(self, known: dict[tuple[Any, ...], Finding]) -> set[str]:
+        """Buffers of the races that were found, beside those that are known."""
+        return {str(key[1]) for key in self._groups if key not in known and key[0] == "TL401"}
 
     def _add(self, key: tuple[Any, ...], count: int, site: Site | None, make: Any) -> None:
         key = tuple(part.place if isinstance(part, Site) else part for part in key)

@@ -196,24 +196,60 @@ class _Launch:
         ids: numbers of blocks, (clusters, blocks of one).
         """
         t = self.translator
-        saved = self._saved() if t.can_wait and len(ids) > 1 else None
+        saved = self._saved() if t.can_wait and (len(ids) > 1 or self.checks) else []
+        known, epoch, printed = self.findings.kept(), self.epochs.last, len(self.printed)
         try:
             self._blocks(ids, grid, block)
         except Deadlock as stuck:
-            if saved is None:
-                self.findings.deadlock(stuck.site, stuck.text)
+            if not t.can_wait or len(ids) == 1:
+                self._stuck(stuck, saved, known, epoch, printed, (ids, grid, block))
                 raise Stopped from None
-            self._restore(saved)
+            self._again(saved, known, epoch, printed)
             for number in range(len(ids)):
                 self._batch(ids[number : number + 1], grid, block)
+            return
         except NoEnd as endless:
             self.findings.same_turns(endless.site)
             raise Stopped from None
         except StepLimit as endless:
             self.findings.endless(endless.site, self.program.step_limit)
             raise Stopped from None
+        if saved and self.findings.unwritten(known):
+            self._other_way(saved, known, epoch, printed, (ids, grid, block))
 
-    def _blocks(self, ids: np.ndarray, grid: dict[str, int], block: dict[str, int]) -> None:
+    def _stuck(self, stuck: Deadlock, saved: Any, known: Any, epoch: int, printed: int, batch: Any) -> None:
+        self.findings.deadlock(stuck.site, stuck.text)
+        if saved and self.findings.unwritten(known):
+            self._other_way(saved, known, epoch, printed, batch)
+
+    def _other_way(self, saved: Any, known: Any, epoch: int, printed: int, batch: Any) -> None:
+        """Shared memory was read before it was written: where roles run in another order, a copy or store into it may
+        be under way.  That is what is told then: nobody waited for it.
+        """
+        found, after, said = self.findings.kept(), self._saved(), self.printed[printed:]
+        missing = self.findings.unwritten(known)
+        self._again(saved, known, epoch, printed)
+        try:
+            self._blocks(*batch, backwards=True)
+        except Deadlock as stuck:
+            self.findings.deadlock(stuck.site, stuck.text)
+        except (StepLimit, NoEnd, Stopped):
+            pass
+        if not missing & self.findings.races(known):
+            self.findings.put_back(found)
+            self._restore(after)
+            self.printed[printed:] = said
+
+    def _again(self, saved: Any, known: Any, epoch: int, printed: int) -> None:
+        """The arrays and what was found are as they were before the last run of blocks."""
+        self._restore(saved)
+        self.findings.put_back(known)
+        del self.printed[printed:]
+        for value in self.parameters.values():
+            if isinstance(value, GlobalArray) and value.shadow is not None:
+                value.shadow.forget(epoch)
+
+    def _blocks(self, ids: np.ndarray, grid: dict[str, int], block: dict[str, int], backwards: bool = False) -> None:
         t = self.translator
         blocks = math.prod(grid.values())
 
@@ -228,6 +264,7 @@ class _Launch:
             grid=grid,
             blocks=ids.size,
             ranks=ids.shape[1],
+            backwards=backwards,
             shared_bytes=t.shared_bytes,
             granule=t.granule,
             sites=t.sites,

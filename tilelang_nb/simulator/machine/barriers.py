@@ -86,6 +86,13 @@ class MBarrier:
     ended: dict[int, Known] = field(default_factory=dict)
     flying: list[Any] = field(default_factory=list)
     engine: int = 0
+    surplus: int = 0  # the most arrivals that came in one phase beyond its count
+
+    def arrive(self, threads: int) -> None:
+        """So many arrive, in this phase and perhaps in later ones."""
+        self.surplus = max(self.surplus, threads - self.pending)
+        self.pending -= threads
+        self.settle()
 
     def settle(self) -> None:
         """End the phase if nothing is missing; arrivals beyond it count for the next one."""
@@ -237,8 +244,7 @@ class Barriers:
         for block, lanes, at, number in self.members(mask, address, count):
             barrier = self._mbarrier(block, at, site)
             self._release(barrier.known, self._warps(mask, block))
-            barrier.pending -= lanes * number
-            barrier.settle()
+            barrier.arrive(lanes * number)
 
     def mbarrier_wait(self, address: Any, parity: Any, mask: Mask, site: int) -> Generator[Wait, None, None]:
         """Yields until the phase with this parity has ended for every active block."""
@@ -292,7 +298,7 @@ class Barriers:
 
     def _schedule(self, children: list[tuple[Any, Generator[Wait, None, None]]]) -> Generator[Wait, None, None]:
         waiting: dict[Any, Wait] = {}
-        running = list(children)
+        running = list(reversed(children)) if self.machine.backwards else list(children)
         while running:
             moved = False
             for child, generator in list(running):
@@ -321,7 +327,10 @@ def _missing(barrier: MBarrier, name: str) -> str:
     missing = f"{barrier.pending} of {barrier.count} arrivals"
     if barrier.bytes:
         missing += f" and {barrier.bytes} bytes"
-    return f"{missing} at the barrier `{name}`"
+    more = ""
+    if barrier.surplus:
+        more = f", where {barrier.surplus + barrier.count} arrived at once in a phase that counts {barrier.count}"
+    return f"{missing} at the barrier `{name}`{more}"
 
 
 def _active_blocks(mask: np.ndarray, blocks: int) -> np.ndarray:

@@ -140,8 +140,7 @@ class Clusters:
             barrier = self._mbarrier_at(int(self.window_at(block, to)), at, site)
             barrier.bytes += count * lanes
             self._release(barrier.known, self._warps(mask, block))
-            barrier.pending -= lanes
-            barrier.settle()
+            barrier.arrive(lanes)
 
     # ---- memory of other blocks ----
     def store_at_block(self, dtype: Any, address: Array, value: Array, rank: Array, mask: Array, site: int) -> None:

@@ -45,6 +45,7 @@ class Machine:
 
     threads: of one block.  block, grid: extents by axis.  granule: bytes per entry of the shared shadow.
     ranks: blocks of a cluster; windows of shared memory are those of all first blocks, then of all second ones.
+    backwards: the last parts of a fork run first.
     progress: told the number of an outer loop and which part of its turns is done.
     """
 
@@ -67,6 +68,7 @@ class Machine:
         printed: list[str],
         sizes: dict[Any, int],
         ranks: int = 1,
+        backwards: bool = False,
         progress: Callable[[int, float], None] | None = None,
     ):
         self.block, self.grid, self.sites, self.details, self.checks = block, grid, sites, details, checks
@@ -89,6 +91,7 @@ class Machine:
         self.steps, self.printed, self.sizes = steps, printed, sizes
         self.stopped, self.progress = Stopped(), progress
         self.ranks, self.in_flight = ranks, blocks // ranks  # blocks of a cluster; clusters
+        self.backwards = backwards
 
     def new_strand(self) -> int:
         self.strands += 1
@@ -110,10 +113,20 @@ class Machine:
         each = min(REGISTERS // max(self.threads, 1), MOST_REGISTERS) // 8 * 8
         return each * self.threads
 
+    @property
+    def registers_at_first(self) -> int:
+        """Of each thread."""
+        return self.register_pool // max(self.threads, 1)
+
+    @property
+    def registers_to_spare(self) -> bool:
+        """Are there more than the threads of a block can have?"""
+        return REGISTERS // max(self.threads, 1) > MOST_REGISTERS
+
     def registers_of(self, block: int) -> dict[int, int]:
         """Registers of each thread by warp group."""
         groups = -(-self.threads // WARPGROUP)
-        each = self.register_pool // max(self.threads, 1)
+        each = self.registers_at_first
         return self.registers.setdefault(block, dict.fromkeys(range(groups), each))
 
     def view(self, dtype: Any) -> np.ndarray:
@@ -142,7 +155,7 @@ class Machine:
     def run_together(self, strands: list[tuple[Any, Generator[Wait, None, None]]]) -> None:
         """Drive the blocks of clusters, each rank as a strand, until all have ended."""
         waiting: dict[Any, Wait] = {}
-        running = list(strands)
+        running = list(reversed(strands)) if self.backwards else list(strands)
         while running:
             moved = False
             for strand, generator in list(running):

@@ -60,6 +60,12 @@ class Shadow:
         self._known: dict[int, tuple[tuple[Any, ...], Any]] = {}
         self.version = 0
 
+    def forget(self, epoch: int) -> None:
+        """As if nothing had been accessed since an epoch."""
+        for records in (self.writes, *self.reads.values()):
+            records[records >> EPOCH_SHIFT > epoch] = 0
+        self.same, self.version, self._known = None, self.version + 1, {}
+
     # ---- reads that are certainly as before ----
     def known_read(self, site: int, key: tuple[Any, ...], index: Any) -> bool:
         """The same addresses were read here before, and nothing was written since."""

@@ -237,14 +237,31 @@ class WarpGroups:
             np.copyto(product.target, result, where=self._lanes(product.active, groups), casting="unsafe")
 
     # ---- registers ----
+    def _one_missing(self, groups: Array, lanes: Array) -> Any:
+        """A thread of the warp groups that does not take part, with its block."""
+        block = int(np.flatnonzero(lanes.any(1))[0])
+        here = {int(thread) for thread in self.threads[lanes[block]]}
+        every = [int(group) * WARPGROUP + at for group in groups for at in range(WARPGROUP)]
+        thread = next(one for one in every if one not in here)
+        return self.coordinates(int(self.block_ids[block]) * self.machine.threads + thread + 1)
+
     def set_registers(self, increase: bool, count: int, mask: Array, site: int) -> Generator[Wait, None, None]:
         """setmaxnreg: give registers of each thread back, or wait until there are enough to take."""
         machine = self.machine
-        groups = np.unique(self.threads // WARPGROUP)
+        lanes = np.broadcast_to(True if mask is None else mask, (self.B, self.T))
+        groups, members = np.unique(self.threads // WARPGROUP, return_counts=True)
+        part = (members != WARPGROUP).any() or (lanes.any(1) & ~lanes.all(1)).any()
+        if part and machine.threads % WARPGROUP == 0:
+            self.findings.part_of_warp_group(site, self._one_missing(groups, lanes), "change of registers")
+            raise machine.stopped
         for block in self.block_ids if mask is None else self.block_ids[np.broadcast_to(mask, (self.B, self.T)).any(1)]:
             held = machine.registers_of(int(block))
             for group in groups:
                 before = held[int(group)]
+                if increase and count < before == machine.registers_at_first and machine.registers_to_spare:
+                    # the device compiler gave them so many to begin with
+                    held[int(group)] = count
+                    continue
                 if (count > before) != increase and count != before:
                     self.findings.register_direction(site, increase, count, before)
                     continue

@@ -19,6 +19,7 @@ __all__ = [
     "SimulatedOutOfBounds",
     "SimulatedUninitialisedRead",
     "DeviceAssertFailed",
+    "RegisterShare",
     "SimulatedDeadlock",
     "SimulatedUndefinedArithmetic",
     "InternalError",
@@ -168,6 +169,13 @@ class SimulatedDeadlock(Message):
 
     problem: str
     remedy: str
+
+
+@dataclass(frozen=True)
+class RegisterShare(SimulatedDeadlock):
+    """A warp group asks for registers in a way that the device does not carry out."""
+
+    label = "registers are not divided so"
 
 
 @dataclass(frozen=True)
