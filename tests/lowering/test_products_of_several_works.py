@@ -203,3 +203,53 @@ def test_arrays_of_one_and_of_five_dimensions() -> None:
     expected = np.einsum("bhrzk,bkhn->bhrzn", a.astype(np.float64), b[:, 1].astype(np.float64))
     expected = expected + 2 * s.astype(np.float64)[None, None, :, None, None]
     agrees(MANY, {"A": a, "B": b, "S": s, "C": np.full(a.shape, np.nan, np.float16)}, expected)
+
+
+GROUPS = """
+@T.prim_func
+def k(
+    A: T.Tensor((512, 128), "float16"), W: T.Tensor((3, 128, 128), "float16"), expert: T.Tensor((4,), "int32"),
+    row: T.Tensor((4,), "int32"), n: T.Tensor((4,), "int32"), C: T.Tensor((512, 128), "float32"),
+):
+    with T.Kernel(4, threads=256) as bx:
+        A_s = T.alloc_shared((128, 64), "float16")
+        B_s = T.alloc_shared((64, 128), "float16")
+        C_l = T.alloc_fragment((128, 128), "float32")
+        {first}
+        g = expert[bx]
+        m0 = row[bx] * 128
+        T.clear(C_l)
+        for ko in T.Pipelined({turns}, num_stages=2):
+            T.copy(A[m0, {at} * 64], A_s)
+            T.copy(W[g, {at} * 64, 0], B_s)
+            T.gemm(A_s, B_s, C_l)
+        T.copy(C_l, C[m0, 0])
+"""
+PLACES = {
+    "experts and rows": ("2", "ko", [2, 2, 2, 2]),
+    "numbers of turns": ("n[bx]", "ko", [2, 1, 0, 2]),
+    "a table of pages": ("2", "n[ko]", [1, 0, 0, 0]),
+}
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_places_and_turns_that_are_read_from_memory(name: str) -> None:
+    """As in products of several experts: every role reads them."""
+    turns, at, counts = PLACES[name]
+    rng = np.random.default_rng(9)
+    a, w = (rng.integers(-2, 3, shape).astype(np.float16) for shape in ((512, 128), (3, 128, 128)))
+    expert, row, n = (np.array(given, np.int32) for given in ([2, 0, 1, 0], [3, 1, 0, 2], counts))
+    expected = np.zeros((512, 128))
+    for b in range(4):
+        rows = slice(row[b] * 128, row[b] * 128 + 128)
+        for turn in range(int(n[b]) if turns == "n[bx]" else 2):
+            k = 64 * (int(n[turn]) if at != "ko" else turn)
+            expected[rows] += a[rows, k : k + 64].astype(np.float64) @ w[expert[b], k : k + 64].astype(np.float64)
+    arguments = {"A": a, "W": w, "expert": expert, "row": row, "n": n, "C": np.full((512, 128), np.nan, np.float32)}
+    agrees(GROUPS.format(first="pass", turns=turns, at=at), arguments, expected)
+
+
+def test_what_the_launch_changes_is_followed_by_no_other_role() -> None:
+    text = GROUPS.format(first="expert[bx] = expert[bx]", turns="2", at="ko")
+    (told,) = (one.reason for one in lowered(text).decisions if one.subject == "roles")
+    assert told == "the place of the copy into `B_s` is read from memory that the launch changes"

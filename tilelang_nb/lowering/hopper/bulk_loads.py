@@ -69,5 +69,5 @@ def bulk_tile(call: TileCall, function: Any, launch: LaunchContext, operand: boo
     for begin in source.begin:
         if dtype_of(begin) != "int32":
             raise Refused(f"an index of `{array.name}` has 64 bits", call.span)
-        followed.expression(begin)
+        followed.expression(begin, f"the place of the copy into `{name}`")
     return tile

@@ -306,7 +306,7 @@ class _Decision:
         """The products of warp groups in the loop, and what else uses tiles that are copied ahead."""
         mine = set(plan.tiles)
         ahead = {producer.position for group in plan.groups for producer in group}
-        misfit: tuple[str, Any] = "the loop multiplies nothing", None
+        misfit: tuple[str, Any] = "the products of the loop stand under conditions, or in loops inside of it", None
         products = 0
         for position, node in enumerate(plan.body):
             if position in ahead:

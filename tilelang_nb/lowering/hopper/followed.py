@@ -1,7 +1,8 @@
-"""What the copying threads follow of a launch's control flow, without reading memory."""
+"""What the copying threads follow of a launch's control flow, reading only memory that the launch does not change."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import tvm
@@ -12,8 +13,10 @@ from tilelang_nb.language.tile_program import operation_name, read
 
 from ..context import LaunchContext
 from ..launches import THREAD_EXTENT
+from ..loop_effects import Effects
 from ..pipelines import Pipeline
 from ..rewrite import Load, dtype_of, has, map_children, statements, variables, walk
+from ..views import views
 from .refusal import Refused
 
 
@@ -21,7 +24,7 @@ class Followed:
     """Judges the expressions and loops of one launch; Refused where copying threads cannot follow."""
 
     def __init__(self, function: Any, launch: LaunchContext):
-        self.body, self.axes = function.body, set(launch.axes)
+        self.body, self.axes, self.unchanged = function.body, set(launch.axes), unchanged(function)
         self.assumed = [  # what the launch says by `T.assume`, whatever it does afterwards
             read(one.value)["condition"]
             for one in statements(work_of(function.body))
@@ -30,13 +33,15 @@ class Followed:
         self.bound: dict[Any, Any] = {}
         walk(function.body, (tir.Bind, lambda node: self.bound.update({node.var: node.value})))
 
-    def expression(self, expr: Any) -> None:
-        """The copying threads compute it for themselves."""
+    def expression(self, expr: Any, what: str) -> None:
+        """The copying threads compute it for themselves.  what: it is, for people to read."""
         used = variables(expr)
-        if has(expr, Load) or self.axes & used:
-            raise Refused("the copying threads cannot follow the control flow around the pipelined loop")
+        if self.axes & used:
+            raise Refused(f"{what} depends on the thread")
+        if not self.unchanged(expr):
+            raise Refused(f"{what} is read from memory that the launch changes")
         for var in used & self.bound.keys():
-            self.expression(self.bound[var])
+            self.expression(self.bound[var], what)
 
     def _depends(self, var: Any, others: set[Any]) -> bool:
         """Is a variable of the text made of others?"""
@@ -52,7 +57,7 @@ class Followed:
         inner: set[Any] = set()
         for node in around:
             if isinstance(node, tir.IfThenElse):
-                self.expression(node.condition)
+                self.expression(node.condition, "a condition around the pipelined loop")
             elif isinstance(node, tir.For):
                 inner.add(node.loop_var)
             else:
@@ -63,8 +68,8 @@ class Followed:
                 raise Refused("the pipelined loop stands in a loop of threads")
             if has(node.body, (tir.Break, tir.Continue)) or _has_jump_call(node.body):
                 raise Refused("the pipelined loop, or a loop around it, is left early")
-            self.expression(node.min)
-            self.expression(node.extent)
+            for bound in (node.min, node.extent):
+                self.expression(bound, "the number of turns of the pipelined loop, or of one around it,")
         if every:
             changing = {*inner, *(var for var in self.bound if self._depends(var, inner))}
             if any(isinstance(node, tir.IfThenElse) for node in around) or any(
@@ -75,6 +80,19 @@ class Followed:
                 total = total * node.extent + (node.loop_var - node.min)
             total = total * plan.loop.extent
         return total
+
+
+def unchanged(function: Any) -> Callable[[Any], bool]:
+    """Whether all that an expression reads stays as it is for the whole launch: every role may read it."""
+    effects = Effects(function.body, views(function.body))
+    stay = {param for param in function.params if param not in effects.writes | effects.other}
+
+    def holds(expr: Any) -> bool:
+        found: list[Any] = []
+        walk(expr, (Load, lambda load: found.append(load.source)))
+        return all(source in stay for source in found)
+
+    return holds
 
 
 def work_of(node: Any) -> Any:

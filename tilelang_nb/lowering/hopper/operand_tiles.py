@@ -70,10 +70,13 @@ def operand_tiles(function: Any, launch: LaunchContext, held: int = 0) -> Operan
         reason = _no_tile(call, tiles, products, launch) or _misfit(call, tiles, launch, grids)
         if reason:
             found.refused.setdefault(target, reason)
-    for target in dict.fromkeys(call["c"].buffer for call in wanted if call["c"].buffer not in found.refused):
-        room -= wgmma.registers_of(target, launch.threads)
-        if room < 0:
-            found.refused[target] = "the accumulators of all products take more registers than there are"
+    fitting = dict.fromkeys(call["c"].buffer for call in wanted if call["c"].buffer not in found.refused)
+    left = {call["a"].buffer for call in wanted if call["c"].buffer in fitting and scope(call["a"].buffer) == FRAGMENT}
+    needed = sum(wgmma.registers_of(target, launch.threads) for target in fitting)
+    needed += sum(wgmma.operand_words(buffer, launch.threads) for buffer in left)
+    if needed > room:
+        reason = f"accumulators and operands take {needed} registers of a thread, and {room} are free for them"
+        found.refused.update(dict.fromkeys(fitting, reason))
     taken = [call for call in wanted if call["c"].buffer not in found.refused]
     found.accumulators = {call["c"].buffer for call in taken}
     mine = {call[name].buffer for call in taken for name in "ab"}

@@ -70,8 +70,8 @@ def _is_product(node: Any) -> bool:
 
 
 def multiplies(plan: Pipeline) -> bool:
-    """Do products stand directly in the loop?"""
-    return any(map(_is_product, plan.body))
+    """Do products stand in the loop?"""
+    return any(map(_is_product, each_statement(plan.loop.body)))
 
 
 def _not_tried(function: Any, launch: LaunchContext) -> NoRoles | None:

@@ -25,7 +25,7 @@ from tvm.ir import Range, StringImm
 
 from tilelang_nb.language.tile_program import operation_name, read, region
 
-from ..annotated_layouts import give_up
+from ..annotated_layouts import give_way
 from ..barriers import WARP_GROUPS
 from ..context import SHARED, LaunchContext, ThreadSet
 from ..gemm.wgmma import GROUPED
@@ -35,7 +35,6 @@ from ..memory_overlap import ORDERED
 from ..ops.accumulator_store import box_of
 from ..plan_pipelines import Pipeline, Producer, in_version
 from ..rewrite import (
-    Load,
     branch,
     constant,
     dtype_of,
@@ -54,6 +53,7 @@ from ..shared_memory import MAPPED, MBARRIER, TILES, WRITTEN
 from ..views import views
 from .decision import GROUP, SHARES, Specialisation
 from .epilogue import Epilogue
+from .followed import unchanged
 from .overlapped_loop import overlapped_loop
 from .persistent import without_hint
 from .resident_tiles import WARP, ResidentTiles
@@ -103,7 +103,7 @@ class _Roles:
         warps = found.consumers // WARP
         self.resident = ResidentTiles(found.resident, found.resident_versions, work, warps, launch)
         self.tiles |= self.resident.tiles
-        self.unlike = set(launch.axes)
+        self.unlike, self.unchanged = set(launch.axes), unchanged(function)
         walk(function.body, (tir.Bind, self._note), order="pre")
         sources = views(function.body)
         for number, plan in enumerate(found.plans):
@@ -118,7 +118,7 @@ class _Roles:
         launch.facts[MAPPED] = {self.tiles.get(tile, tile) for tile in found.read | found.made}
         for tile in [*found.tiles, *([] if found.epilogue is None else [found.epilogue.tile])]:
             if tile in launch.orders:
-                give_up(tile, "bulk copies lay it out in boxes, swizzled as wide as they are", launch)
+                give_way(tile, found.tiles.get(tile), launch)
         if found.epilogue is not None:
             self._stage(found.epilogue)
         launch.facts["rings"], launch.facts["loaded"] = self.rings, self.resident.barriers
@@ -223,8 +223,8 @@ class _Roles:
         return tir.AttrStmt(tir.const(0, "int32"), ONE_BLOCK, tir.const(1, "int32"), sequence(parts, span), span)
 
     def _is_common(self, value: Any) -> bool:
-        """Is it the same for all roles, without reading memory?"""
-        if has(value, Load) or self.unlike & variables(value):
+        """Is it the same for all roles, which read only what the launch does not change?"""
+        if not self.unchanged(value) or self.unlike & variables(value):
             return False
         return not any(name.startswith("tl.") for name in _extern_names(value))
 
