@@ -152,6 +152,7 @@ def test_loop_kinds_and_their_forms(loop, kind, dims):
 
 def test_loop_options():
     assert T.Pipelined(4, num_stages=3).annotations == {"num_stages": 3}
+    assert T.Pipelined(4, order=[-1, 0, -1], stage=[-1, 0, -1]).annotations["order"] == [-1, 0, -1]
     assert T.Pipelined(4, order=[1, 0], stage=[0, 1]).annotations == {"num_stages": 0, "order": [1, 0], "stage": [0, 1]}
     assert T.Parallel(4, coalesced_width=2, prefer_async=True).annotations == {
         "coalesced_width": 2,
@@ -178,6 +179,9 @@ def test_loop_options():
         (lambda x: T.Pipelined(4, num_stages=-1), "TL004", "0 or more"),
         (lambda x: T.Pipelined(4, num_stages=x), "TL004", "only when the kernel runs"),
         (lambda x: T.Pipelined(4, order=[0], stage=[0, 1]), "TL004", "1 entries"),
+        (lambda x: T.Pipelined(4, order=[0, 0, 1], stage=[0, 0, 1]), "TL004", "two statements have place 0"),
+        (lambda x: T.Pipelined(4, order=[0, 1], stage=[-2, 1]), "TL004", "counts from 0, -2 given"),
+        (lambda x: T.Pipelined(4, order=[0, 1], stage=[0, 1], group=[[0]]), "TL004", "2 entries of a schedule"),
         (lambda x: T.unroll(4, explicit=True, unroll_factor=2), "TL004", "both"),
         (lambda x: T.thread_binding(32, thread="threadIdx.w"), "TL004", "threadIdx.x"),
         (lambda x: T.thread_binding(32), "TL004", "None"),

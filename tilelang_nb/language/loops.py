@@ -241,7 +241,8 @@ def Pipelined(
 
     num_stages: versions of each tile that is copied ahead; 0 and 1 do not overlap.  A copy from global to shared memory
     runs ahead (from sm_80) where that cannot change a result; what shared memory cannot hold gets fewer stages.
-    order, stage: a schedule by hand, one entry per statement: without `num_stages`, as many stages as it spans.
+    order, stage: a schedule by hand, one entry per statement, or per group of them; -1 for a copy that another engine
+    makes.  Without `num_stages`, it gives as many stages as it spans; statements keep the order of the text.
     sync, group: accepted as hints.  Results are those of `T.serial`.  `break` and `continue` are allowed.
     Errors: TL004 (bounds, options), TL111 (a buffer).  Source: upstream `tilelang/language/loop.py`.
     """
@@ -256,14 +257,28 @@ def Pipelined(
         bad_argument(
             f"`{called}` with {len(order)} entries of `order` and {len(stage)} of `stage`", "give one per statement"
         )
+    for given in (order, stage):
+        if given and group and len(given) != len(group):
+            bad_argument(f"`{called}` with {len(given)} entries of a schedule and {len(group)} groups", "give one each")
     return DeviceLoop("pipelined", (_range(start, stop, None, called),), _options(annotations, called, **options))
 
 
 def _schedule(given: Any, name: str, called: str) -> list[Any]:
-    """One entry of a schedule by hand for each statement; TL004 where `order` or `stage` is no integer."""
-    if name in ("order", "stage"):
-        return [integer(entry, called, name) for entry in given]
-    return list(given)
+    """One entry of a schedule by hand for each statement.
+
+    TL004: `order` or `stage` holds something else than integers from 0, or -1, or `order` a place twice.
+    """
+    if name not in ("order", "stage"):
+        return list(given)
+    entries = [integer(entry, called, name) for entry in given]
+    if min(entries) < -1:
+        bad_argument(
+            f"`{name}` of `{called}` counts from 0, {min(entries)} given", "write -1 for a copy that is left out"
+        )
+    twice = [entry for entry in entries if name == "order" and entry >= 0 and entries.count(entry) > 1]
+    if twice:
+        bad_argument(f"two statements have place {twice[0]} in `order` of `{called}`", "give each a place of its own")
+    return entries
 
 
 @checked_call
