@@ -154,3 +154,63 @@ def test_operands_in_registers(name: str) -> None:
     c = np.zeros((256, 256), np.float32)
     run(HELD.format(fill=fill), a, b, c)
     np.testing.assert_array_equal(c, changed(a).astype(np.float32) @ b.astype(np.float32))
+
+
+BY_HAND = """
+@T.prim_func
+def k(A: T.Tensor((128, 64), "float16"), B: T.Tensor((64, 128), "float16"), C: T.Tensor((128, 128), "float32")):
+    with T.Kernel(1, threads=128):
+        A_s = T.alloc_shared((128, 64), "float16")
+        B_s = T.alloc_shared((64, 128), "float16")
+        D = T.alloc_shared((128, 128), "float32")
+        c = T.alloc_fragment((128, 128), "float32")
+        full = T.alloc_barrier(128)
+        T.clear(c)
+        T.tma_copy(A, A_s, barrier=full)
+        T.tma_copy(B, B_s, barrier=full)
+        T.barrier_arrive(full)
+        T.barrier_wait(full, 0)
+        {multiply}
+        {first}
+        for r in T.serial(128):
+            for j in T.Parallel(128):
+                C[r, j] = {used}[r, j]
+"""
+AWAITED = "T.wgmma_gemm(A_s, B_s, c); T.wait_wgmma(0)"
+
+
+@pytest.mark.parametrize(
+    ("multiply", "first", "used"),
+    [
+        ("T.gemm(A_s, B_s, c)", "pass", "c"),
+        ("T.gemm(A_s, B_s, c)", "T.copy(c, D)", "D"),
+        (AWAITED, "T.copy(c, D)", "D"),
+    ],
+)
+def test_rows_of_a_product_by_hand(multiply: str, first: str, used: str) -> None:
+    a, b, _ = operands()
+    c = np.zeros((128, 128), np.float32)
+    a, b = np.ascontiguousarray(a[:128, :64]), np.ascontiguousarray(b[:64, :128])
+    run(BY_HAND.format(multiply=multiply, first=first, used=used), a, b, c)
+    np.testing.assert_array_equal(c, a.astype(np.float32) @ b.astype(np.float32))
+
+
+def test_sums_that_the_text_waits_for_stay_in_registers() -> None:
+    """They would have to be read before the wait."""
+    text = BY_HAND.format(multiply=AWAITED, first="pass", used="c")
+    cell = tilelang_nb.compile_cell(text, {}, target="sim", arch="sm_90a")
+    (found,) = [one for one in cell.diagnostics if one.severity == "error"]
+    line = 1 + next(number for number, line in enumerate(text.split("\n")) if "wgmma_gemm" in line)
+    assert (found.code, found.span.line) == ("TL210", line) and "`c` are used as no layout" in found.message
+    assert "T.copy(c, tile)" in str(found)
+
+
+def test_a_swizzle_of_the_text_that_bulk_copies_have_is_as_annotated() -> None:
+    annotated = "T.annotate_layout({A_s: T.make_swizzled_layout(A_s), B_s: T.make_swizzled_layout(B_s)})"
+    text = PRODUCT.format(width=256, threads=256, stages=3, inside="pass", after="T.copy(c, C[by * 128, bx * 128])")
+    a, b, product = operands()
+    c = np.zeros((256, 256), np.float32)
+    kernel = run(text.replace("T.clear(c)", f"{annotated}\n        T.clear(c)"), a, b, c)
+    np.testing.assert_array_equal(c, product)
+    said = {one.value: one.reason for one in kernel.decisions if one.subject == "layout"}
+    assert said["A_s as annotated"] == "" and "in boxes" in said["B_s not as annotated"]

@@ -23,7 +23,7 @@ from tvm import tirx as tir
 from tilelang_nb.language.layout_tables import FragmentTable, TileOrder
 from tilelang_nb.language.tile_program import operation_name, read
 from tilelang_nb.layout.fragment import Fragment
-from tilelang_nb.layout.swizzle import Swizzle
+from tilelang_nb.layout.swizzle import CHUNK_BYTES, ROWS, Swizzle
 from tilelang_nb.layout.tables import fragment_of, run_length, swizzle_of
 
 from .context import FRAGMENT, SHARED, LaunchContext
@@ -114,6 +114,20 @@ def give_up(buffer: Any, reason: str, launch: LaunchContext) -> None:
     launch.orders.pop(buffer, None)
     said = launch.facts[FACTS]
     said[buffer] = Annotation(said[buffer].span, reason)
+
+
+def give_way(tile: Any, boxes: Any, launch: LaunchContext) -> None:
+    """A tile that bulk copies fill lies as they have it; that is as annotated where both are one order.
+
+    boxes: its `TensorTile`, None for one that the compiler fills.
+    """
+    order = launch.orders[tile]
+    if boxes is not None and boxes.swizzle and boxes.boxes == 1:
+        chunks = boxes.swizzle // CHUNK_BYTES
+        if order.swizzle == Swizzle(CHUNK_BYTES // boxes.itemsize, ROWS // chunks, chunks):
+            launch.orders.pop(tile)
+            return
+    give_up(tile, "bulk copies lay it out in boxes, swizzled as wide as they are", launch)
 
 
 def ordered_tiles(function: Any, launch: LaunchContext) -> Any:

@@ -26,6 +26,7 @@ from tilelang_nb.source import catalogue as say
 
 from .annotated_layouts import LOOPS, Annotation, give_up, wanted_fragment, wanted_loop
 from .context import FRAGMENT, LaunchContext, ThreadSet
+from .gemm.wgmma import engine_of
 from .hopper.plan import has_roles
 from .legalise import legalised
 from .loop_layouts import Contradiction, LoopLayouts, linear
@@ -58,6 +59,12 @@ def infer_layouts(function: Any, launch: LaunchContext) -> Any:
             for buffer in by_hand:
                 give_up(buffer, "its uses need another one", launch)
             continue
+        awaited = {} if has_roles(launch) else _awaited(sites, launch)
+        for buffer in sorted(conflicts & awaited.keys(), key=lambda buffer: str(buffer.name)):
+            problem = f"the sums of `T.wgmma_gemm` in `{buffer.name}` are used as no layout in registers serves"
+            remedy = f"copy them first, `T.copy({buffer.name}, tile)`, and use the tile"
+            launch.report(say.ThreadMapping(problem=problem, remedy=remedy), awaited[buffer])
+            return function
         kept = conflicts & _of_products(sites) if has_roles(launch) else set()
         if kept:  # their tiles lie as warp groups want them, and nothing else could multiply them
             name = min(buffer.name for buffer in kept)
@@ -72,6 +79,19 @@ def infer_layouts(function: Any, launch: LaunchContext) -> Any:
             return function
         launch.facts["demoted"] = launch.facts.get("demoted", frozenset()) | conflicts
         function = legalised(launch, set(launch.facts["demoted"]))
+
+
+def _awaited(sites: Sites, launch: LaunchContext) -> dict[Any, Any]:
+    """The accumulators of products that run until the text waits for them, which are in registers all the while, and
+    the places of the products.
+    """
+    return {
+        site.call["c"].buffer: site.call.span
+        for site in sites.operations
+        if site.call.name == "gemm"
+        and site.call["asynchronous"] is not None
+        and engine_of(site.call, launch, site.threads.count) is not None
+    }
 
 
 def _of_products(sites: Sites) -> set[Any]:
