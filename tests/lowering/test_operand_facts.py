@@ -8,7 +8,7 @@ import re
 from typing import Any
 
 import pytest
-from lowering.hopper import attention, matmul
+from lowering.hopper import ROLES, attention, matmul
 
 import tilelang_nb
 from tilelang_nb.lowering.hopper.tensor_maps import tensor_maps_of
@@ -66,6 +66,20 @@ def test_decisions_tell_them_at_the_lines_of_the_text() -> None:
     assert {("tensor map", "K_s", 25), ("tensor map", "V_s", 43), ("tensor map", "Q_s", 19)} <= found
     assert {("descriptor", "K_s", 29), ("descriptor", "Q_s", 29), ("descriptor", "V_s", 44)} <= found
     assert {("swizzle", name, None) for name in ("K_s", "V_s", "Q_s")} <= found
+
+
+def test_what_a_divided_launch_does_beside_is_told() -> None:
+    found = {one.subject: one for one in attention(seq=256).lowered.decisions}
+    assert found["overlap"].value == "s += Q_s·K_sᵀ of a turn is started before o += p·V_s of the turn before"
+    assert found["overlap"].line == 44 and found["results"].line == 47 and "blocks" not in found
+    assert found["results"].value == "C is stored by bulk copies"
+    found = {
+        one.subject: one
+        for one in matmul(256, 512, 512, options={**ROLES, "tl.persistent_blocks": 2}).lowered.decisions
+    }
+    assert found["blocks"].value == "2 stay" and "the work of 4 of the text" in found["blocks"].reason
+    in_turn = attention(seq=256, options={**ROLES, "tl.products_in_turn": True}).lowered.decisions
+    assert "overlap" not in {one.subject for one in in_turn}
 
 
 def test_a_tile_that_is_no_operand_is_row_by_row() -> None:

@@ -10,6 +10,7 @@ from .annotated_layouts import FACTS as LAYOUTS
 from .annotated_layouts import LOOPS
 from .hopper.operand_facts import tile_facts
 from .hopper.plan import multiplies
+from .pipeline_phases import product_name
 from .plan_pipelines import IN_TURN
 from .shared_memory import TILES
 from .spans import source_span
@@ -17,8 +18,8 @@ from .spans import source_span
 
 @dataclass(frozen=True)
 class Decision:
-    """subject: "product", "pipeline", "roles", "layout", "swizzle", "tensor map" or "descriptor".  value: what was
-    chosen.  reason: why, or why not something faster, or what it means.
+    """subject: "product", "pipeline", "roles", "overlap", "results", "blocks", "layout", "swizzle", "tensor map" or
+    "descriptor".  value: what was chosen.  reason: why, or why not something faster, or what it means.
 
     line: of the cell that it speaks of, None where it is no place of the text.
     """
@@ -59,6 +60,7 @@ def _decisions(facts: dict[str, Any], is_own: Callable[[str], bool]) -> Iterator
         groups = roles.consumers // 128
         value = f"1 warp group copies, {groups} comput{'es' if groups == 1 else 'e'}"
         yield Decision("roles", value, line=_line(roles.plans[0].loop.span))
+        yield from _in_roles(roles)
     for buffer, annotation in facts.get(LAYOUTS, {}).items():
         taken = "as annotated" if not annotation.refused else "not as annotated"
         yield Decision("layout", f"{buffer.name} {taken}", annotation.refused, _line(annotation.span))
@@ -70,6 +72,27 @@ def _decisions(facts: dict[str, Any], is_own: Callable[[str], bool]) -> Iterator
         row = f"r / {swizzle.every}" if swizzle.every > 1 else "r"
         if not is_own(buffer.name):
             yield Decision("swizzle", buffer.name, f"16-byte chunk c of row r at c xor ({row} mod {swizzle.span})")
+
+
+def _in_roles(roles: Any) -> Iterator[Decision]:
+    """What a divided launch does beside: products that run on, results in bulk, blocks that stay."""
+    for overlap in roles.overlaps.values():
+        first, second = product_name(overlap.first), product_name(overlap.second)
+        reason = "the statements between them run beside the second one, as far as they touch nothing of it"
+        value = f"{first} of a turn is started before {second} of the turn before"
+        yield Decision("overlap", value, reason, _line(overlap.second.span))
+    epilogue = roles.epilogue
+    if epilogue is not None:
+        value = f"{epilogue.call['target'].buffer.name} is stored by bulk copies"
+        boxes = f"{epilogue.boxes} box{'es' * (epilogue.boxes > 1)} of each warp group"
+        reason = f"{boxes}, through {epilogue.slots} in shared memory"
+        yield Decision("results", value, reason, _line(epilogue.call.span))
+    staying = roles.staying
+    if staying is not None:
+        blocks = f"{staying.blocks:,}" if isinstance(staying.blocks, int) else "as many blocks as multiprocessors"
+        works = f"{staying.works:,}" if isinstance(staying.works, int) else "those"
+        reason = f"they do the work of {works} of the text, one after the other"
+        yield Decision("blocks", f"{blocks} stay", reason)
 
 
 def _tiles(launch: Any) -> Iterator[Decision]:

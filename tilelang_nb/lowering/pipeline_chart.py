@@ -70,7 +70,7 @@ class Ring:
     versions: of each; 0 for tiles that are copied once and stay.  bytes: of one turn.  lines: of the copies.  full: the
     barrier, or the instruction, that is waited for; empty: the barrier where `warps` warps give a version back, for a
     ring of roles.  barrier: is `full` one, though nobody arrives to give back?  late: turns by which its copies stand
-    behind those of the other rings, in the order of copies.
+    behind those of the other rings, in the order of copies.  once: what is said of tiles that stay.
     """
 
     tiles: tuple[str, ...]
@@ -82,6 +82,7 @@ class Ring:
     warps: int = 0
     barrier: bool = False
     late: int = 0
+    once: str = "once"
 
     @property
     def name(self) -> str:
@@ -189,7 +190,7 @@ class Drawing:
             new = self._new(number, column)
             if phase.label == GAP or not new:
                 continue
-            text = self._spans(new) if ring.versions else "once"
+            text = self._spans(new) if ring.versions else ring.once
             waited = [turn for turn in new if turn >= ring.versions and ring.warps]
             said = f"copies {ring.name}" + (f" of turn {text}" if ring.versions else "") + f", {ring.bytes:,} bytes"
             said += " each" if len(new) > 1 else ""
@@ -213,7 +214,7 @@ class Drawing:
                 what = "copy" if turn in new else "use" if turn in taken else "wait"
                 if not ring.versions:
                     words = {"copy": "is copied", "use": "stays", "wait": "is under way"}[what]
-                    cells.add(column, what, "kept" if what == "use" else "once", f"{ring.name} {words}", ring.lines)
+                    cells.add(column, what, "kept" if what == "use" else ring.once, f"{ring.name} {words}", ring.lines)
                     continue
                 words = {"copy": "the copy starts", "use": "is read", "wait": "under way, or there"}[what]
                 said = f"{ring.name}, version {version}: data of turn {self._named(turn)}, {words}"

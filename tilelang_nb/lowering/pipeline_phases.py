@@ -126,9 +126,17 @@ def _with_roles(plan: Pipeline, launch: Any, roles: Any, made: list[Any]) -> Cha
     products = [call for call in map(_product, plan.body) if call is not None]
     wanted = {call[name].buffer for call in products for name in "ab"}
     kept = [(call, loaded) for call, loaded in launch.facts.get("loaded", ()) if call["target"].buffer in wanted]
+    once = "once" if roles.staying is None else "first"  # a block that stays copies it for each of its works
     rings = [
         *(
-            Ring((call["target"].buffer.name,), 0, tile_bytes(call["target"].buffer), _lines(call), loaded.name)
+            Ring(
+                (call["target"].buffer.name,),
+                0,
+                tile_bytes(call["target"].buffer),
+                _lines(call),
+                loaded.name,
+                once=once,
+            )
             for call, loaded in kept
         ),
         *rings,
