@@ -253,3 +253,32 @@ def test_what_the_launch_changes_is_followed_by_no_other_role() -> None:
     text = GROUPS.format(first="expert[bx] = expert[bx]", turns="2", at="ko")
     (told,) = (one.reason for one in lowered(text).decisions if one.subject == "roles")
     assert told == "the place of the copy into `B_s` is read from memory that the launch changes"
+
+
+EVERY_TURN = """
+@T.prim_func
+def k(A: T.Tensor((128, 256), "float16"), B: T.Tensor((256, 128), "float16"), C: T.Tensor(({m}, 128), "float32")):
+    with T.Kernel(1, threads=256) as bx:
+        A_s = T.alloc_shared((128, 64), "float16")
+        B_s = T.alloc_shared((64, 128), "float16")
+        C_l = T.alloc_fragment((128, 128), "float32")
+        T.clear(C_l)
+        for ko in T.Pipelined(4, num_stages=3):
+            T.copy(A[0, ko * 64], A_s)
+            T.copy(B[ko * 64, 0], B_s)
+            T.gemm(A_s, B_s, C_l)
+            T.copy(C_l, C[{at}, 0])
+"""
+
+
+@pytest.mark.parametrize(("step", "boxes"), [(0, True), (64, False), (128, True)])
+def test_results_of_every_turn(step: int, boxes: bool) -> None:
+    """Into one place, which the turns wait for; into places that have a part in common; into tiles of their own."""
+    a, b = operands(128, 128, 256)
+    expected = np.full((128 + 3 * step, 128), 7.0)
+    for turn in range(4):
+        k = 64 * turn + 64
+        expected[step * turn : step * turn + 128] = a[:, :k].astype(np.float64) @ b[:k].astype(np.float64)
+    arguments = {"A": a, "B": b, "C": np.full(expected.shape, 7, np.float32)}
+    result = agrees(EVERY_TURN.format(m=len(expected), at=f"ko * {step}"), arguments, expected)
+    assert ("C_map" in [parameter.name for parameter in result.launches[0].params]) == boxes

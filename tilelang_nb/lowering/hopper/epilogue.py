@@ -102,6 +102,8 @@ def find_epilogue(
         return None
     if sum(target.buffer in _mentioned(part) for part in parts_of(body)) != 1:
         return None  # bulk copies are not in the order of other accesses to the array
+    if repeated and not _in_tiles(target, shape, launch):
+        return None
     grid = engine.grid
     if rows % (ROWS * grid.down) or columns % (box.columns * grid.across):
         return None
@@ -112,6 +114,19 @@ def find_epilogue(
     if not slots:
         return None
     return Epilogue(call, source, engine, boxes, slots, tile, None if tile is None else before, repeated)
+
+
+def _in_tiles(target: RegionOperand, shape: list[Any], launch: LaunchContext) -> bool:
+    """Does the region begin at a multiple of its extents, so that two of them are one place or have nothing in common?
+
+    The same warp group stores the same rows of it then, and waits for its own copies.
+    """
+    wide = [dim for dim, extent in enumerate(target.extent) if constant(extent) != 1]
+    for dim, extent in zip(wide, shape):
+        known = launch.analyzer.modular_set(target.begin[dim])
+        if int(known.coeff) % extent or int(known.base) % extent:
+            return False
+    return True
 
 
 def _end(body: Any, launch: LaunchContext) -> tuple[list[Any], bool]:

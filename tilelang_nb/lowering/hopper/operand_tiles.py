@@ -108,7 +108,10 @@ def _no_tile(call: TileCall, tiles: dict[Any, TensorTile], products: Products, l
             return f"wgmma takes tiles in an order of its own, and `{buffer.name}` is a view, or is seen through one"
         if buffer in launch.orders:
             return f"`{buffer.name}` has a layout of the text"
-        return f"wgmma takes tiles of whole eights of rows of 32, 64 or 128 bytes; `{buffer.name}` is none"
+        rows, columns = (int(extent) for extent in (1, *buffer.shape)[-2:])
+        size = columns * tvm.DataType(dtype_of(buffer)).bits // 8
+        taken = "wgmma takes tiles of up to 256 rows, in whole eights, of multiples of 32 bytes"
+        return f"{taken}; `{buffer.name}` has {rows} of {size} bytes"
     return ""
 
 

@@ -263,7 +263,11 @@ class _Roles:
         shape = [tir.const(int(extent), "int32") for extent in self.staging.ty.shape]
         boxes = region(self.staging, [tir.const(0, "int32")] * 3, shape)
         reused = epilogue.slots < epilogue.boxes or epilogue.repeated or self.found.staying is not None
-        return evaluate("accumulator_store", call.span, source, target, boxes, grid.down, grid.across, reused)
+        store = evaluate("accumulator_store", call.span, source, target, boxes, grid.down, grid.across, reused)
+        if not epilogue.repeated:
+            return store
+        # Copies into the same place have no order of their own.
+        return sequence([evaluate("store_wait", call.span, 0, False), store], call.span)
 
     def _consumer(self, plan: Pipeline) -> Any:
         overlap = self.found.overlaps.get(plan.loop.loop_var)

@@ -15,6 +15,9 @@ from ..context import Inference, LaunchContext
 from ..gemm import mma, simt, wgmma
 from ..gemm.engine import choose
 from ..shared_memory import MAPPED, TILES
+from .mbarriers import BY_HAND
+
+WARP_GROUPS = "sm_90a"  # the architecture that has them
 
 
 def constrain(call: TileCall, inference: Inference) -> None:
@@ -43,6 +46,8 @@ def lower(call: TileCall, launch: LaunchContext) -> tir.Stmt:
         if tile is not None and tile.swizzled:
             launch.facts.setdefault(MAPPED, set()).add(call[name].buffer)
     refused = launch.facts.get(wgmma.REFUSED, {}).get(call["c"].buffer, "")
+    if not refused and call["asynchronous"] is not None:
+        refused = _not_by_warp_groups(launch)
     if engine.instruction is not None and refused:
         engine = replace(engine, reason=refused)
     warps = "" if engine.instruction is None else mma.warps(call, launch, engine.instruction)
@@ -50,3 +55,14 @@ def lower(call: TileCall, launch: LaunchContext) -> tir.Stmt:
     if engine.instruction is None:
         return simt.lower(call, launch)
     return mma.lower(call, launch, engine.instruction)
+
+
+def _not_by_warp_groups(launch: LaunchContext) -> str:
+    """Why `T.wgmma_gemm` is none of warp groups."""
+    if launch.arch != WARP_GROUPS:
+        return f"`T.wgmma_gemm`: warp groups multiply on {WARP_GROUPS}, and the kernel is for {launch.arch}"
+    if BY_HAND in launch.facts:
+        return (
+            "`T.wgmma_gemm`: its tiles are not only filled by `T.tma_copy` and multiplied, or wgmma does not take them"
+        )
+    return "`T.wgmma_gemm`: the options of the compilation do not ask for products of warp groups"
