@@ -58,6 +58,11 @@ class Persistent:
         works, blocks = self.works, self.blocks if isinstance(self.blocks, int) else MULTIPROCESSORS
         return -(-works // blocks) if isinstance(works, int) else None
 
+    @property
+    def order(self) -> str:
+        """In which order they do works, for people to read; "" for bands."""
+        return ""
+
     def axis(self) -> tuple[Any, Any]:
         """The one axis of the launch, and its extent."""
         extent = tir.const(self.blocks, "int32") if isinstance(self.blocks, int) else tir.min(self.blocks, self._works)

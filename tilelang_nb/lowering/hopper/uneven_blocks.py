@@ -43,6 +43,10 @@ class LongestFirst(Persistent):
     change: int = 1
     together: int = 1
 
+    @property
+    def order(self) -> str:
+        return f"the longest first, those of {self.together} rows of the grid together"
+
     def _indices(self, work: Any) -> list[Any]:
         width, *others = (int(axis.value) for axis in self.axes)
         rows = 1
