@@ -214,3 +214,20 @@ def test_a_swizzle_of_the_text_that_bulk_copies_have_is_as_annotated() -> None:
     np.testing.assert_array_equal(c, product)
     said = {one.value: one.reason for one in kernel.decisions if one.subject == "layout"}
     assert said["A_s as annotated"] == "" and "in boxes" in said["B_s not as annotated"]
+
+
+def test_a_fragment_that_shared_memory_has_no_room_for_is_told_as_one() -> None:
+    text = """
+@T.prim_func
+def k(A: T.Tensor((256, 256), "float32"), C: T.Tensor((256, 128), "float32")):
+    with T.Kernel(1, threads=256):
+        c = T.alloc_fragment((256, 256), "float32")
+        T.copy(A, c)
+        for i, j in T.Parallel(256, 128):
+            c[i, j] = c[i, 255 - j] + c[255 - i, j]
+        T.copy(c[:, 0:128], C)
+"""
+    cell = tilelang_nb.compile_cell(text, {}, target="sim", arch="sm_90a")
+    (found,) = [one for one in cell.diagnostics if one.severity == "error"]
+    assert found.code == "TL209"
+    assert "`c`, a fragment whose uses no layout in registers serves, 262,144 bytes" in str(found)

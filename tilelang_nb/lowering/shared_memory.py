@@ -215,8 +215,11 @@ def _report(tiles: list[_Tile], size: int, limit: int, launch: LaunchContext) ->
 
     def called(tile: _Tile) -> str:
         name = tile.buffer.name
+        if name in moved:
+            return f"`{name}`, a fragment whose uses no layout in registers serves,"
         return "a tile that the compiler adds" if launch.is_own(name) else f"`{name}`"
 
+    moved = {buffer.name for buffer in launch.facts.get("demoted", ())}
     names = ", ".join(f"{called(tile)} {tile.bytes:,} bytes" for tile in biggest)
     message = say.SharedMemoryExceeded(needed=f"{size:,}", arch=launch.arch, available=f"{limit:,}", biggest=names)
     launch.report(message, biggest[0].span)
