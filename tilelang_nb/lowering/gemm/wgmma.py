@@ -93,7 +93,9 @@ def choose(call: TileCall, tiles: dict[Any, TensorTile], threads: int) -> GroupE
     if dtype not in _OPERANDS or dtype_of(c.buffer) not in _OPERANDS[dtype][1]:
         return f"no wgmma multiplies {dtype} into {dtype_of(c.buffer)}"
     held = scope(a.buffer) == FRAGMENT
-    if scope(c.buffer) != FRAGMENT or b.buffer not in tiles or not (held or a.buffer in tiles):
+    if scope(c.buffer) != FRAGMENT:
+        return f"wgmma accumulates in registers, and `{c.buffer.name}` is in shared memory"
+    if b.buffer not in tiles or not (held or a.buffer in tiles):
         return "wgmma takes its operands from tiles that bulk copies fill"
     if not _whole(b, tiles) or not (_whole_fragment(a) if held else _whole(a, tiles)):
         return "wgmma takes whole tiles"

@@ -159,7 +159,10 @@ class Products:
             self.nodes.append(node)
             self.calls.append(call)
             if divergent or scope(call["c"].buffer) != FRAGMENT:
-                self.refused.setdefault(call["c"].buffer, divergent or "C is no fragment")
+                self.refused.setdefault(
+                    call["c"].buffer,
+                    divergent or f"wgmma accumulates in registers, and `{call['c'].buffer.name}` is in shared memory",
+                )
         elif isinstance(node, tir.AttrStmt) and node.attr_key == WARP_GROUPS:
             divergent = divergent or "the text divides the warps by itself"
         elif isinstance(node, tir.IfThenElse) and not self.uniformity.is_uniform(node.condition):
