@@ -46,6 +46,8 @@ TYPES = [
     ("float8_e4m3fn", "float8_e4m3fn", "float32", "float32", 1e-5, 89),
     ("float8_e5m2", "float8_e5m2", "float32", "float32", 1e-5, 89),
 ]
+# Sums of float8 products within an instruction of warp groups: the hardware keeps fewer bits of them than float32 has.
+BY_WARP_GROUPS = 1e-3
 BLOCKS = {"float64": (64, 64, 16, 2, 128), "float32": (128, 128, 32, 2, 128)}
 
 
@@ -81,7 +83,10 @@ def test_products_of_all_types(product: Any, case: Any, ta: bool, tb: bool) -> N
     a, b = operand(*((k, m) if ta else (m, k)), dtype), operand(*((n, k) if tb else (k, n)), dtype)
     kind = getattr(torch, out)
     c = torch.full((m, n), float("nan") if kind.is_floating_point else -1, device="cuda", dtype=kind)
-    product(m, n, k, *blocks, dtype, tile, accum, out, ta, tb)(a, b, c)
+    kernel = product(m, n, k, *blocks, dtype, tile, accum, out, ta, tb)
+    kernel(a, b, c)
+    if dtype.startswith("float8") and "wgmma" in kernel.cuda_source:
+        tolerance = BY_WARP_GROUPS
     left, right = double(a), double(b)
     want = (left.T if ta else left) @ (right.T if tb else right)
     assert float((c.double() - want).norm() / want.norm()) <= tolerance

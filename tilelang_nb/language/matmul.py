@@ -109,6 +109,8 @@ def gemm(
     clear_accum: `C = A @ B` instead; a device condition is allowed.  policy: `T.GemmWarpPolicy`.
     From sm_80 (float8: sm_89) tensor cores multiply tiles of whole instructions, whose extents are multiples of 16 (M),
     8 (N) and the instruction's depth; they take float32 tiles only as tfloat32.  The report says what was used and why.
+    On sm_90a the warp groups' instructions keep fewer bits of sums of float8 products than float32 has: they differ
+    from exact ones by some 1e-4 of their size.
     k_pack, wg_wait: accepted, hints.
     Errors: TL204 (shapes, both named), TL205 (dtypes), TL004 (operand, memory, option), TL302 (`mbar`).
     Source: upstream `tilelang/language/gemm_op.py`.
