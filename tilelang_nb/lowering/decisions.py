@@ -78,7 +78,7 @@ def _in_roles(roles: Any) -> Iterator[Decision]:
     """What a divided launch does beside: products that run on, results in bulk, blocks that stay."""
     for overlap in roles.overlaps.values():
         first, second = product_name(overlap.first), product_name(overlap.second)
-        reason = "the statements between them run beside the second one, as far as they touch nothing of it"
+        reason = "the statements between them run beside the second one until one overwrites what the first computed"
         value = f"{first} of a turn is started before {second} of the turn before"
         yield Decision("overlap", value, reason, _line(overlap.second.span))
     epilogue = roles.epilogue
@@ -92,6 +92,7 @@ def _in_roles(roles: Any) -> Iterator[Decision]:
         blocks = f"{staying.blocks:,}" if isinstance(staying.blocks, int) else "as many blocks as multiprocessors"
         works = f"{staying.works:,}" if isinstance(staying.works, int) else "those"
         reason = f"they do the work of {works} of the text, one after the other"
+        reason += f", {staying.order}" if staying.order else ""
         yield Decision("blocks", f"{blocks} stay", reason)
 
 
