@@ -96,7 +96,9 @@ def test_without_saved_states_the_static_copies_are_there(dark_lab: Lab, browser
     page.wait_for_selector("text=Error displaying widget", state="attached")
     assert not any(error.is_visible() for error in page.locator("text=Error displaying widget").all())
     first, second = copies(page)
-    assert "blur" in first and "Save Widget State Automatically" in first
+    assert "blur" in first and "how to keep the view" in first
+    page.locator(".tilelang-nb-static summary", has_text="how to keep the view").first.click()
+    assert "Save Widget State Automatically" in copies(page)[0]
     assert "row_scale" in second and "error[TL003]" in page.locator(".jp-OutputArea").last.inner_text()
     error = page.locator('.jp-OutputArea-output[data-mime-type$="err"], .jp-OutputArea-output[data-mime-type$="error"]')
     assert error.last.locator("pre").evaluate("pre => pre.clientHeight") > 100, (

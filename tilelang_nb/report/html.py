@@ -74,7 +74,7 @@ def to_html(
     for name, kernel in shown:
         parts.append(_kernel(name, kernel, tuple(show), limit, launches, alone=len(shown) == 1, compact=compact))
     if compact:
-        parts.append(fold(dim("a static copy"), div(sentence(NO_WIDGET), "max-width:860px")))
+        parts.append(fold(dim("a static copy: how to keep the view"), div(sentence(NO_WIDGET), "max-width:860px")))
     box = f"border:1px solid {EDGE};border-radius:8px;margin:8px 0;padding:10px 14px;font-size:13px;line-height:20px"
     return tag("div", "".join(parts), box, **({"class": mark} if mark else {}))
 
