@@ -174,6 +174,16 @@ def test_registers_of_two_warp_groups() -> None:
     assert findings == (), [str(finding) for finding in findings]
 
 
+def test_a_wait_of_some_warps_is_none_of_the_others() -> None:
+    wait = (
+        WHOLE.format("wgmma_gemm")
+        + "\n                if T.get_thread_binding() % 128 < 64:\n                    T.wait_wgmma(0)"
+    )
+    _, _, _, findings = run(ROLES.format(multiply=wait))
+    assert {one.code for one in findings} == {"TL401"}
+    assert any("still adding" in one.message for one in findings)
+
+
 def test_registers_that_a_part_of_a_warp_group_asks_for_are_found() -> None:
     text = ROLES.format(multiply=WHOLE.format("gemm"))
     text = text.replace(

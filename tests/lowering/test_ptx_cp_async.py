@@ -269,7 +269,7 @@ def test_copies_of_one_role_arrive_at_the_barrier_of_another(arch: str) -> None:
     mistaken = kernel(ROLES.format(wait="pass"), arch)
     with pytest.warns(SimulatorFindings):
         mistaken(a, b)
-    assert {"TL403", "TL405"} <= {one.code for one in mistaken.findings}
+    assert {"TL401", "TL405"} <= {one.code for one in mistaken.findings}
 
 
 def test_operands_of_products_keep_their_swizzle() -> None:

@@ -150,6 +150,42 @@ def test_reading_before_the_copies_have_landed_is_found() -> None:
     assert any("while an asynchronous copy is writing it" in one.message for one in findings)
 
 
+SOURCE = """
+@T.prim_func
+def k(A: T.Tensor((8, 64), "float32"), B: T.Tensor((8, 64), "float32")):
+    with T.Kernel(1, threads=64):
+        s = T.alloc_shared((8, 64), "float32")
+        here = T.alloc_barrier(64)
+        {copy}
+        {early}
+        {wait}
+        {late}
+        T.copy(s, B)
+"""
+CHANGED = "for i, j in T.Parallel(8, 64):\n            A[i, j] = 5"
+STARTS = {
+    "by the threads": ("T.async_copy(A, s)", "T.ptx_wait_group(0)", "while an asynchronous copy is reading it"),
+    "in bulk": (
+        "T.tma_copy(A, s, barrier=here); T.barrier_arrive(here)",
+        "T.barrier_wait(here, 0)",
+        "while a bulk copy is reading it",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STARTS)
+def test_a_source_that_is_written_while_a_copy_reads_it_is_found(name: str) -> None:
+    copy, wait, words = STARTS[name]
+    text = SOURCE.format(copy=copy, early=CHANGED, wait=wait, late="pass")
+    _, _, findings = run(text, (8, 64))
+    assert [(one.code, one.span.line) for one in findings] == [("TL401", line_of(text, "A[i, j] = 5"))]
+    assert words in findings[0].message
+    before = np.random.default_rng(3).integers(-9, 9, (8, 64)).astype(np.float32)
+    after, b, findings = run(SOURCE.format(copy=copy, early="pass", wait=wait, late=CHANGED), (8, 64))
+    np.testing.assert_array_equal(b, before)
+    assert (after == 5).all() and findings == (), [str(one) for one in findings]
+
+
 def test_a_barrier_is_started_anew() -> None:
     a, b, findings = run(RESTARTED, (64,))
     np.testing.assert_array_equal(b, a[::-1])

@@ -174,6 +174,10 @@ class Findings:
         def make() -> tuple[Message, tuple[Note, ...]]:
             problem = f"{_act(who, 'write')} an element of `{there.buffer}` while {reader} is reading it"
             remedy = "wait until it is over before the tile is given free"
+            if "asynchronous copy" in reader:
+                remedy = "put `T.ptx_wait_group(0)` before this: until then the copy may be reading"
+            if "bulk copy" in reader:
+                remedy = "wait for the barrier of the copy first: until then it may be reading"
             if "store" in reader:
                 remedy = "put `T.tma_store_wait(0)` before this: it waits until the store has read the tile"
             return say.SimulatedRace(problem=problem, remedy=remedy), (

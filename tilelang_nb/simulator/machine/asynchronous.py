@@ -20,7 +20,8 @@ UNITS = {4: np.uint32, 8: np.uint64, 16: np.complex128}
 class Flight:
     """One copy statement under way: target in units of its size, data, and what the shadow is told at landing.
 
-    landed: a barrier that counts the copies has been waited for.
+    landed: a barrier that counts the copies has been waited for.  shadow, origins, records: of the array that is read,
+    where the launch writes it: the cells, and who had written them when the copy started.
     """
 
     unit: Any
@@ -30,6 +31,10 @@ class Flight:
     codes: Array | None
     site: int
     landed: bool = False
+    shadow: Any = None
+    origins: Array | None = None
+    records: Array | None = None
+    read_site: int = 0
 
 
 @dataclass
@@ -142,7 +147,10 @@ class AsynchronousCopies:
             last = array.first + array.data.size - 1
             each = np.repeat(self.codes[who], cells.shape[1])
             if len(cells):
-                array.shadow.read(self, np.minimum(cells, last).reshape(-1), each, sites[1])
+                origins = np.minimum(cells, last).reshape(-1)
+                array.shadow.read(self, origins, each, sites[1])
+                flight.shadow, flight.origins, flight.read_site = array.shadow, origins, sites[1]
+                flight.records = array.shadow.writes[origins]
         granules = size // self.machine.granule
         cells = (flight.target[:, None] * granules + np.arange(granules)).reshape(-1)
         flight.cells, flight.codes = cells, np.repeat(codes, granules)
@@ -159,9 +167,20 @@ class AsynchronousCopies:
             for flight in self.groups.pop(0):
                 if flight.landed:
                     continue
+                self._source_unchanged(flight)
                 self.machine.view(flight.unit)[flight.target] = flight.data
                 if flight.cells is not None:
                     self.machine.shared_shadow.copy_landed(self, flight.cells, flight.codes, flight.site)
+
+    def _source_unchanged(self, flight: Flight) -> None:
+        """Report a store into what the copy may still have been reading."""
+        if flight.shadow is None:
+            return
+        records = flight.shadow.writes[flight.origins]
+        changed = records != flight.records
+        if changed.any():
+            record = int(records[int(np.flatnonzero(changed)[0])])
+            flight.shadow.report_overwritten(self, record, flight.read_site, "an asynchronous copy", int(changed.sum()))
 
     def arrive_after_copies(self, address: Array, mask: Array, site: int) -> None:
         """cp.async.mbarrier.arrive.noinc: an arrival when all copies that the threads started so far have landed."""
@@ -177,6 +196,7 @@ class AsynchronousCopies:
             if flight.landed:
                 continue
             flight.landed = True
+            self._source_unchanged(flight)
             self.machine.view(flight.unit)[flight.target] = flight.data
             if flight.cells is not None:
                 epoch = self.machine.epochs.next(barrier.engine)

@@ -84,6 +84,9 @@ class TensorLoad:
     site: int
     block: int
     times: int
+    origins: Array | None = None  # of an array that the launch writes: the cells, and who had written them
+    records: Array | None = None
+    read_site: int = 0
 
     @property
     def bytes(self) -> int:
@@ -91,6 +94,13 @@ class TensorLoad:
 
     def fetched(self, strand: Any) -> Array:
         """The bytes of the box, now."""
+        if self.origins is not None:
+            records = self.view.array.shadow.writes[self.origins]
+            changed = records != self.records
+            if changed.any():
+                record = int(records[int(np.flatnonzero(changed)[0])])
+                reader = "a bulk copy"
+                self.view.array.shadow.report_overwritten(strand, record, self.read_site, reader, int(changed.sum()))
         box = np.zeros(self.view.shape, self.view.array.data.dtype)
         whole, part = self.view.region(self.coordinates)
         box[part] = self.view.elements()[whole]
@@ -134,12 +144,13 @@ class TensorCopies:
     # ---- loads ----
     def tensor_load(
         self, target: Array, view: TensorView, coordinates: tuple[Array, ...], barrier: Array, mask: Array,
-        sites: tuple[int, int], blocks: int = 0,
+        sites: tuple[int, int, int], blocks: int = 0,
     ) -> None:  # fmt: skip
         """Start a copy of a box.
 
         target, barrier: byte addresses in the window of the block.  coordinates: of the first element of the box.
-        sites: of the write and of the barrier.  blocks: bits of the blocks of the cluster that get it, 0 for the own.
+        sites: of the write, the barrier and the read.  blocks: bits of the blocks of the cluster that get it, 0 for the
+        own.
         """
         for block, lanes, at, bar, *where in self.members(mask, target, barrier, *coordinates):
             for window in self.windows_of(block, blocks, sites[0]):
@@ -147,11 +158,11 @@ class TensorCopies:
 
     def _load_into(
         self, window: int, block: int, lanes: int, at: int, view: TensorView, where: list[int], bar: int, mask: Array,
-        sites: tuple[int, int],
+        sites: tuple[int, int, int],
     ) -> None:  # fmt: skip
         waiting = self._mbarrier_at(window, bar, sites[1])
         chunks = self._chunks(block, at, view, mask, sites[0], window)
-        load = TensorLoad(view, tuple(where), chunks, None, None, sites[0], block, lanes)
+        load = TensorLoad(view, tuple(where), chunks, None, None, sites[0], block, lanes, read_site=sites[2])
         if self.machine.checks:
             load.cells = self._cells_of(chunks)
             code = self.machine.shared_shadow.many_of(self)[block]
@@ -187,7 +198,8 @@ class TensorCopies:
         cells = load.view.cells(load.view.region(load.coordinates)[0]) + array.first
         if len(cells):
             code = array.shadow.many_of(self)[load.block]
-            array.shadow.read(self, cells, np.broadcast_to(code, cells.shape), load.site)
+            array.shadow.read(self, cells, np.broadcast_to(code, cells.shape), load.read_site)
+            load.origins, load.records = cells, array.shadow.writes[cells]
 
     def land(self, barrier: Any) -> None:
         """All copies that a barrier waits for arrive now."""

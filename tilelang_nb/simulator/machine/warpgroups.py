@@ -194,8 +194,15 @@ class WarpGroups:
         self.product_groups.append(self.open_products)
         self.open_products = []
 
-    def wait_products(self, allowed: int) -> None:
-        """wgmma.wait_group: all but the last `allowed` groups are finished."""
+    def wait_products(self, allowed: int, mask: Array) -> None:
+        """wgmma.wait_group: all but the last `allowed` groups are finished.
+
+        Where only some warps of a warp group wait, the others go on: nothing counts as finished then.
+        """
+        if mask is not None and self.T % WARPGROUP == 0:
+            lanes = np.broadcast_to(mask, (self.B, self.T)).reshape(self.B, -1, WARPGROUP)
+            if (lanes.any(2) & ~lanes.all(2)).any():
+                return
         while len(self.product_groups) > allowed:
             group = self.product_groups.pop(0)
             for product in group:

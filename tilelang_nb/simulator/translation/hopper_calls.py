@@ -64,8 +64,8 @@ def _tensor_load(t: Calls, name: str, arguments: list[Any]) -> None:
     rank = _rank(tokens)
     target, site = _shared(t, operands[0], BULK_COPY)
     barrier, label = t.barrier(operands[2 + rank])
-    sites = site, t.site("mbarrier", label)
     view, where = _tensor_map(t, operands[1], False), _coordinates(t, operands[2 : 2 + rank])
+    sites = site, t.site("mbarrier", label), t.site("read", t.shown[view], "global")
     blocks = int(operands[3 + rank]) if tokens.get("multicast") else 0
     t.emit(f"S.tensor_load({target}, {view}, {where}, {barrier}, {t.mask}, {sites}, {blocks})")
 
@@ -134,7 +134,7 @@ def _commit_products(t: Calls, name: str, arguments: list[Any]) -> None:
 
 
 def _wait_products(t: Calls, name: str, arguments: list[Any]) -> None:
-    t.emit(f"S.wait_products({int(arguments[0])})")
+    t.emit(f"S.wait_products({int(arguments[0])}, {t.mask})")
 
 
 def _proxy_fence(t: Calls, name: str, arguments: list[Any]) -> None:
