@@ -87,3 +87,49 @@ def test_attention(factories: Any, causal: bool, dim: int) -> None:
     parts = [x.double().transpose(1, 2) for x in (q, k, v)]
     want = torch.nn.functional.scaled_dot_product_attention(*parts, is_causal=causal).transpose(1, 2)
     assert float((out.double() - want).norm() / want.norm()) < 4e-3
+
+
+TURNS = """
+def product(M, N, K, BN, threads, stages, kind):
+    @T.prim_func
+    def main(A: T.Tensor((M, K), "float16"), B: T.Tensor((K, N), "float16"), C: T.Tensor((M, N), "float16")):
+        with T.Kernel(T.ceildiv(N, BN), T.ceildiv(M, 128), threads=threads) as (bx, by):
+            A_s = T.alloc_shared((128, 64), "float16")
+            B_s = T.alloc_shared((64, BN), "float16")
+            W_s = T.alloc_shared((64, BN), "float16")
+            W = T.alloc_fragment((64, BN), "float16")
+            A_f = T.alloc_fragment((128, 64), "float16")
+            C_l = T.alloc_fragment((128, BN), "float32")
+            T.clear(C_l)
+            for ko in T.Pipelined(T.ceildiv(K, 64), num_stages=stages):
+                T.copy(A[by * 128, ko * 64], A_s)
+                T.copy(B[ko * 64, bx * BN], B_s)
+                if kind == "left":
+                    T.copy(A_s, A_f)
+                    T.gemm(A_f, B_s, C_l)
+                else:
+                    T.copy(B_s, W)
+                    T.copy(W, W_s)
+                    T.gemm(A_s, W_s, C_l)
+            T.copy(C_l, C[by * 128, bx * BN])
+    return main
+"""
+
+
+@pytest.mark.parametrize("kind", ["left", "right"])
+@pytest.mark.parametrize(("columns", "threads"), [(128, 128), (128, 256)])
+def test_slots_that_threads_read_are_given_back_after_their_loads(kind: str, columns: int, threads: int) -> None:
+    """Copies of later turns overwrite them; many blocks and turns, as one load that is late is enough."""
+    cell = tilelang_nb.compile_cell(TURNS, target="cuda")
+    assert cell.ok, cell.to_text()
+    kernel = cell.namespace["product"](4096, 4096, 4096, columns, threads, 2, kind)
+    assert "wgmma" in kernel.cuda_source and "CUtensorMap" in kernel.cuda_source
+    a, b = (torch.randn(4096, 4096, device="cuda").half() for _ in range(2))
+    want, first = a.double() @ b.double(), None
+    for _ in range(20):
+        c = torch.full((4096, 4096), float("nan"), device="cuda", dtype=torch.float16)
+        kernel(a, b, c)
+        if first is None:
+            first = c
+            assert float((c.double() - want).norm() / want.norm()) < 1e-3
+        assert torch.equal(first, c)
