@@ -56,6 +56,8 @@ def show(found: Any, stage: str) -> None:
             folded.click()
     chip.click()
     wait_for(lambda: found.get_attribute("data-stage") == stage, stage)
+    # rows that are drawn between the press and the release of a mouse button are not clicked
+    found.evaluate("() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))")
 
 
 def line_of(cell: str, text: str) -> int:
