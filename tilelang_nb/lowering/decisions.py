@@ -14,6 +14,7 @@ from .pipeline_phases import product_name
 from .plan_pipelines import IN_TURN
 from .shared_memory import TILES
 from .spans import source_span
+from .sums_through_tiles import THROUGH_TILES
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,9 @@ def _decisions(facts: dict[str, Any], is_own: Callable[[str], bool]) -> Iterator
         names = ", ".join(f"`{var.name}`" for var in loops)
         taken = "as its `loop_layout` says" if not annotation.refused else "not as its `loop_layout` says"
         yield Decision("layout", f"the loop over {names} is {taken}", annotation.refused, _line(annotation.span))
+    for buffer, through in facts.get(THROUGH_TILES, {}).items():
+        value = f"{buffer.name} is read in a shared tile from here on"
+        yield Decision("layout", value, "no layout in registers serves all of its uses", _line(through.span))
     for buffer, swizzle in facts.get("swizzles", {}).items():
         row = f"r / {swizzle.every}" if swizzle.every > 1 else "r"
         if not is_own(buffer.name):

@@ -10,8 +10,9 @@ loops come after the products, which have no choice.  Then the strictest users s
 until nothing changes.  A loop that touches no settled fragment
 gets neighbouring threads for neighbouring elements.
 
-A fragment whose uses cannot be reconciled is *demoted*: it becomes a shared tile and the launch is legalised again.
-Where the text has threads write one element with different values, no place helps, and TL210 says so.
+Sums of a product that later statements read in another layout go through a shared tile (`sums_through_tiles.py`).
+Another fragment whose uses cannot be reconciled is *demoted*: it becomes a shared tile and the launch is legalised
+again.  Where the text has threads write one element with different values, no place helps, and TL210 says so.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from .nests import Nest, Site, Sites, collect
 from .ops.elementwise import TILE
 from .ops.operations import OPERATIONS
 from .rewrite import constant, scope, size, variables, walk
+from .sums_through_tiles import of_products, put_through_tiles
 from .vectors import vector_width
 
 # A fragment that plain statements of all threads use is held by each of them, up to this size.
@@ -58,6 +60,10 @@ def infer_layouts(function: Any, launch: LaunchContext) -> Any:
         if by_hand:
             for buffer in by_hand:
                 give_up(buffer, "its uses need another one", launch)
+            continue
+        sums = conflicts & of_products(site.call for site in sites.operations)
+        if sums and put_through_tiles(sums, launch):
+            function = legalised(launch, set(launch.facts.get("demoted", ())))
             continue
         awaited = {} if has_roles(launch) else _awaited(sites, launch)
         for buffer in sorted(conflicts & awaited.keys(), key=lambda buffer: str(buffer.name)):
