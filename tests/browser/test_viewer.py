@@ -35,6 +35,15 @@ def no_faults(page: Any) -> Iterator[None]:
 def view(page: Any, number: int) -> Any:
     found = page.locator(READY).nth(number)
     found.scroll_into_view_if_needed()
+    places = [found.bounding_box()]
+
+    def settled() -> bool:
+        """The notebook may still move it: a button pressed on one row would be released on another."""
+        page.wait_for_timeout(100)
+        places.append(found.bounding_box())
+        return len(places) > 3 and all(place == places[-1] for place in places[-3:])
+
+    wait_for(settled, "a view that stays where it is")
     return found
 
 
