@@ -65,8 +65,13 @@ def show(found: Any, stage: str) -> None:
             folded.click()
     chip.click()
     wait_for(lambda: found.get_attribute("data-stage") == stage, stage)
-    # rows that are drawn between the press and the release of a mouse button are not clicked
-    found.evaluate("() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))")
+
+
+def press(row: Any, **options: Any) -> None:
+    """Click a row.  It comes into sight first: what is drawn anew while the mouse button is down is not clicked."""
+    row.scroll_into_view_if_needed()
+    row.page.wait_for_timeout(200)
+    row.click(**options)
 
 
 def line_of(cell: str, text: str) -> int:
@@ -87,7 +92,7 @@ def test_a_pinned_line_lights_its_lines_in_every_stage(page: Any) -> None:
     found = view(page, MATMUL)
     gemm = line_of(trace_cells.MATMUL, "T.gemm(")
     show(found, "tile")
-    part(found, "source").locator(f'[data-line="{gemm}"]').click()
+    press(part(found, "source").locator(f'[data-line="{gemm}"]'))
     assert part(found, "pin").count() == 1
     assert gemm == int(part(found, "source").locator("[data-pin]").first.get_attribute("data-line"))
     assert any("T.gemm(A_s, B_s, C_l" in text for text in marked(found, "code", "data-pin"))
@@ -97,10 +102,10 @@ def test_a_pinned_line_lights_its_lines_in_every_stage(page: Any) -> None:
     assert any("C_l[" in text for text in lines)
     assert re.fullmatch(r"(\d+)/\1 linked", part(found, "coverage").inner_text())
     copy = line_of(trace_cells.MATMUL, "T.copy(A[")
-    part(found, "source").locator(f'[data-line="{copy}"]').click(modifiers=["Shift"])
+    press(part(found, "source").locator(f'[data-line="{copy}"]'), modifiers=["Shift"])
     assert [int(pin.get_attribute("data-line")) for pin in part(found, "pin").all()] == [gemm, copy]
     assert {line.get_attribute("data-pin") for line in part(found, "code").locator("[data-pin]").all()} == {"1", "2"}
-    part(found, "source").locator(f'[data-line="{gemm}"]').click(modifiers=["Shift"])
+    press(part(found, "source").locator(f'[data-line="{gemm}"]'), modifiers=["Shift"])
     assert [int(pin.get_attribute("data-line")) for pin in part(found, "pin").all()] == [copy]
     part(found, "source").focus()
     page.keyboard.press("Escape")
@@ -111,7 +116,7 @@ def test_a_line_of_the_stage_leads_back_to_the_cell(page: Any) -> None:
     found = view(page, MATMUL)
     show(found, "tile")
     row = part(found, "code").locator("[data-line]", has_text="T.copy(A[")
-    row.click()
+    press(row)
     pinned = part(found, "source").locator("[data-pin]").first
     assert int(pinned.get_attribute("data-line")) == line_of(trace_cells.MATMUL, "T.copy(A[")
     page.keyboard.press("Escape")
@@ -121,7 +126,7 @@ def test_the_keyboard_moves_pins_and_steps_through_linked_lines(page: Any) -> No
     found = view(page, STENCIL)
     show(found, "tile")
     tap = line_of(trace_cells.STENCIL, "tap(acc, c, row")
-    part(found, "source").locator(f'[data-line="{tap}"]').click()
+    press(part(found, "source").locator(f'[data-line="{tap}"]'))
     page.keyboard.press("Escape")
     part(found, "source").focus()
     page.keyboard.press("Enter")
