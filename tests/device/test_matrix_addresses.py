@@ -2,50 +2,14 @@
 
 from __future__ import annotations
 
-import textwrap
 from typing import Any
 
 import pytest
 from device.expressions import evaluate
+from device.pipelined_products import passes
 from tvm import tirx as tir
 
-import tilelang_nb
 from tilelang_nb.lowering.rewrite import Load, substitute
-
-TEXT = """
-@T.prim_func
-def k(A: T.Tensor(shape_a, dtype), B: T.Tensor(shape_b, dtype), C: T.Tensor((rows, columns), total)):
-    with T.Kernel(1, threads=threads) as bx:
-        A_s = T.alloc_shared(tile_a, dtype)
-        B_s = T.alloc_shared(tile_b, dtype)
-        c = T.alloc_fragment((rows, columns), total)
-        T.clear(c)
-        for i in T.Pipelined(turns, num_stages=stages):
-            if ta:
-                T.copy(A[i * depth, 0], A_s)
-            else:
-                T.copy(A[0, i * depth], A_s)
-            if tb:
-                T.copy(B[0, i * depth], B_s)
-            else:
-                T.copy(B[i * depth, 0], B_s)
-            T.gemm(A_s, B_s, c, transpose_A=ta, transpose_B=tb)
-        T.copy(c, C)
-"""
-
-
-def passes(
-    rows: int, columns: int, depth: int, *, dtype: str = "float16", total: str = "float32", threads: int = 128,
-    ta: bool = False, tb: bool = False, turns: int = 4, stages: int = 3,
-) -> dict[str, Any]:  # fmt: skip
-    length = depth * turns
-    shape_a, tile_a = ((length, rows), (depth, rows)) if ta else ((rows, length), (rows, depth))
-    shape_b, tile_b = ((columns, length), (columns, depth)) if tb else ((length, columns), (depth, columns))
-    cell = tilelang_nb.compile_cell(textwrap.dedent(TEXT), dict(locals()), target="cuda", arch="sm_80")
-    assert cell.ok, cell.to_text()
-    device = cell.namespace["k"].build().device
-    assert not device.diagnostics
-    return {one.name: one.module for one in device.passes}
 
 
 def pointers(module: Any) -> list[Any]:
@@ -103,7 +67,7 @@ def address(expr: Any, size: int, thread: int, known: dict[str, int]) -> int:
     ],
 )
 def test_the_same_places(given):
-    made = passes(**given)
+    made = passes(arch="sm_80", **given)
     before, after = pointers(made["narrow-indices"]), pointers(made["matrix-addresses"])
     assert len(before) == len(after) > 0
     size = 1 if given.get("dtype") == "int8" else 2

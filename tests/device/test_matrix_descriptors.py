@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from typing import Any
 
 import numpy as np
@@ -10,44 +9,10 @@ import pytest
 import tvm
 import tvm_ffi
 from device.expressions import evaluate
+from device.pipelined_products import passes
 from tvm import tirx as tir
 
-import tilelang_nb
 from tilelang_nb.lowering.rewrite import variables
-
-TEXT = """
-@T.prim_func
-def k(A: T.Tensor(shape_a, dtype), B: T.Tensor(shape_b, dtype), C: T.Tensor((rows, columns), "float32")):
-    with T.Kernel(1, threads=threads) as bx:
-        A_s = T.alloc_shared(tile_a, dtype)
-        B_s = T.alloc_shared(tile_b, dtype)
-        c = T.alloc_fragment((rows, columns), "float32")
-        T.clear(c)
-        for i in T.Pipelined(4, num_stages=3):
-            if ta:
-                T.copy(A[i * depth, 0], A_s)
-            else:
-                T.copy(A[0, i * depth], A_s)
-            if tb:
-                T.copy(B[0, i * depth], B_s)
-            else:
-                T.copy(B[i * depth, 0], B_s)
-            T.gemm(A_s, B_s, c, transpose_A=ta, transpose_B=tb)
-        T.copy(c, C)
-"""
-
-
-def passes(
-    rows: int, columns: int, depth: int, dtype: str = "float16", threads: int = 256, ta: bool = False, tb: bool = False
-) -> dict[str, Any]:
-    length = depth * 4
-    shape_a, tile_a = ((length, rows), (depth, rows)) if ta else ((rows, length), (rows, depth))
-    shape_b, tile_b = ((columns, length), (columns, depth)) if tb else ((length, columns), (depth, columns))
-    cell = tilelang_nb.compile_cell(textwrap.dedent(TEXT), dict(locals()), target="cuda", arch="sm_90a")
-    assert cell.ok, cell.to_text()
-    device = cell.namespace["k"].build().device
-    assert not device.diagnostics
-    return {one.name: one.module for one in device.passes}
 
 
 def descriptors(module: Any, name: str) -> list[Any]:
@@ -77,7 +42,8 @@ CASES: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("name", CASES)
 def test_the_same_places(name: str) -> None:
     case = CASES[name]
-    stages = passes(**case)
+    threads = case.get("threads", 256)
+    stages = passes(arch="sm_90a", **{**case, "threads": threads})
     before = descriptors(stages["narrow-indices"], "tl_wgmma_descriptor")
     after = descriptors(stages["matrix-addresses"], "tl_wgmma_descriptor_at")
     assert len(before) == len(after) > 0 and not descriptors(stages["matrix-addresses"], "tl_wgmma_descriptor")
@@ -88,7 +54,7 @@ def test_the_same_places(name: str) -> None:
         assert "tx" not in {var.name for var in variables(units)}
         for _ in range(20):
             values = {var.name: int(rng.integers(0, 2)) for var in variables(place) | variables(units)}
-            values["tx"] = int(rng.integers(0, case.get("threads", 256)))
+            values["tx"] = int(rng.integers(0, threads))
             values["warp_group"] = values["tx"] // 128
             assert evaluate(place, values) * size == evaluate(units, values) * 16
 

@@ -23,6 +23,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.skip(reason=f"needs a device: {reason}"))
 
 
+@pytest.fixture
+def hopper() -> None:
+    """For tests of programs that only sm_90a runs."""
+    facts = numba_device.devices().facts(0)
+    if facts.capability != (9, 0):
+        pytest.skip(f"needs a device of sm_90a, this one is {facts.name}")
+
+
 @pytest.fixture(autouse=True)
 def context_of_its_own(request: pytest.FixtureRequest) -> Iterator[None]:
     """A process whose context is lost runs nothing more: under pytest-xdist it ends and another takes its place."""

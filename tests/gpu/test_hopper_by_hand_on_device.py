@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
 import ml_dtypes
@@ -14,7 +15,8 @@ from lowering import test_signals_by_hand as signals
 from lowering import test_stores_by_hand as stores
 
 import tilelang_nb
-from tilelang_nb.runtime import numba_device
+
+pytestmark = pytest.mark.usefixtures("hopper")
 
 TEXTS: dict[str, str] = {
     **{f"stores: {name}": text for name, text in stores.TEXTS.items()},
@@ -40,13 +42,6 @@ TEXTS: dict[str, str] = {
 }  # fmt: skip
 
 
-@pytest.fixture(autouse=True)
-def hopper() -> None:
-    facts = numba_device.devices().facts(0)
-    if facts.capability != (9, 0):
-        pytest.skip(f"needs a device of sm_90a, this one is {facts.name}")
-
-
 def arguments(kernel: Any) -> dict[str, Any]:
     """Small integers, so that every order of sums gives the same."""
     rng = np.random.default_rng(11)
@@ -68,11 +63,11 @@ def test_the_device_computes_what_the_simulated_device_does(name: str) -> None:
     for cell in cells.values():
         assert cell.ok, cell.to_text()
     given = arguments(cells["sim"].namespace["k"])
-    wanted = {name: array.copy() if hasattr(array, "copy") else array for name, array in given.items()}
+    wanted = deepcopy(given)
     cells["sim"].namespace["k"](**wanted)
     kernel = cells["cuda"].namespace["k"]
     for turn in range(20):  # faults of order do not show every time
-        found = {name: array.copy() if hasattr(array, "copy") else array for name, array in given.items()}
+        found = deepcopy(given)
         kernel(**found)
         for parameter, array in wanted.items():
             np.testing.assert_array_equal(found[parameter], array, err_msg=f"{name}, launch {turn}: {parameter}")

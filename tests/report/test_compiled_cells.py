@@ -7,6 +7,7 @@ import json
 import re
 
 import pytest
+from fixtures.trace_cells import ROLES
 
 import tilelang_nb
 from tilelang_nb.report import to_html, to_page, to_text
@@ -193,22 +194,6 @@ def test_the_text_counts_the_stages_that_changed_nothing(kernel):
     unchanged = [name for name in unchanged if name not in ("source", "tile", "ptx", "sass")]
     assert f"{len(unchanged)} more stages changed nothing" in shown
     assert not any(re.search(rf"^  {name} ", shown, re.MULTILINE) for name in unchanged)
-
-
-ROLES = """
-@T.prim_func
-def product(A: T.Tensor((256, 512), "float16"), B: T.Tensor((512, 256), "float16"), C: T.Tensor((256, 256), "float16")):
-    with T.Kernel(2, 2, threads=256) as (bx, by):
-        a = T.alloc_shared((128, 64), "float16")
-        b = T.alloc_shared((64, 128), "float16")
-        c = T.alloc_fragment((128, 128), "float32")
-        T.clear(c)
-        for k in T.Pipelined(8, num_stages=3):
-            T.copy(A[by * 128, k * 64], a)
-            T.copy(B[k * 64, bx * 128], b)
-            T.gemm(a, b, c)
-        T.copy(c, C[by * 128, bx * 128])
-"""
 
 
 def test_the_chart_of_a_pipeline_stands_in_every_report():
