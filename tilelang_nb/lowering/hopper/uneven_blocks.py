@@ -9,6 +9,7 @@ length stay blocks of their own, too: that is as fast.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,10 +20,10 @@ from tilelang_nb.language.tile_program import operation_name
 
 from ..block_lengths import growth, lengths
 from ..context import LaunchContext
-from ..launches import THREAD_EXTENT
 from ..pipelines import Pipeline
 from ..rewrite import constant, dtype_of, each_statement, statements
-from .persistent import BLOCKS, COUNT, MULTIPROCESSORS, Persistent
+from .followed import work_of
+from .persistent import BLOCKS, COUNT, MULTIPROCESSORS, Persistent, grid_axes
 
 TOGETHER = range(2, 17)  # rows of the grid
 FEWEST = 4  # works for each block
@@ -49,9 +50,7 @@ class LongestFirst(Persistent):
 
     def _indices(self, work: Any) -> list[Any]:
         width, *others = (int(axis.value) for axis in self.axes)
-        rows = 1
-        for extent in others:
-            rows *= extent
+        rows = math.prod(others)
         together = min(self.together, rows)
         group, inside = tir.floordiv(work, width * together), tir.floormod(work, width * together)
         height: Any = together
@@ -65,17 +64,8 @@ class LongestFirst(Persistent):
 def longest_first(function: Any, plans: tuple[Pipeline, ...], launch: LaunchContext) -> LongestFirst | None:
     """How blocks of different lengths stay; None where they do not differ, are few, or meet others by atomics."""
     option = launch.options.get(BLOCKS)
-    axes: dict[str, Any] = {}
-    single: list[Any] = []
-    node = function.body
-    while isinstance(node, tir.AttrStmt) and node.attr_key == THREAD_EXTENT:
-        tag = str(node.node.thread_tag)
-        if tag.startswith("blockIdx"):
-            if constant(node.value) == 1 and tag != TAGS[0]:
-                single.append(node.node.var)
-            else:
-                axes[tag] = node
-        node = node.body
+    axes, single = grid_axes(function.body, kept=TAGS[0])
+    node = work_of(function.body)
     found = [axes[tag] for tag in TAGS if tag in axes]
     if len(found) < 2 or TAGS[0] not in axes or any(constant(axis.value) is None for axis in found):
         return None
@@ -85,9 +75,7 @@ def longest_first(function: Any, plans: tuple[Pipeline, ...], launch: LaunchCont
         return None
     width, *others = (int(axis.value) for axis in found)
     change = growth(node, found[0].node.var, width)
-    rows = 1
-    for extent in others:
-        rows *= extent
+    rows = math.prod(others)
     fewest = FEWEST * MULTIPROCESSORS if option is None else int(option)
     if change == 0 or width > WIDEST or not fewest < width * rows <= MOST_WORKS:
         return None
@@ -104,7 +92,7 @@ def longest_first(function: Any, plans: tuple[Pipeline, ...], launch: LaunchCont
     blocks: Any = tir.Var(launch.fresh("multiprocessors"), "int32") if option is None else int(option)
     if option is None:
         launch.facts[COUNT] = blocks
-    return LongestFirst(blocks, tuple(found), tuple(single), together, True, change=change, together=together)
+    return LongestFirst(blocks, tuple(found), single, together, True, change=change, together=together)
 
 
 def _unevenness(turns: list[int], rows: int, together: int, blocks: int) -> float:
