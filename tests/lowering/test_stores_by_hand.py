@@ -133,7 +133,7 @@ def k(A: T.Tensor((250, 320), "float16"), B: T.Tensor((320, 504), "float16"), C:
 
 
 def run(text: str, **arrays: np.ndarray) -> tuple[Any, tuple[Any, ...]]:
-    """(lowered, findings) of a run that writes the arrays, and after which the text is compiled for the device."""
+    """(lowered, findings) of a run that writes the arrays."""
     result = lowered(text, {})
     report = Program(result.launches[0]).run(arrays)
     return result, report.findings

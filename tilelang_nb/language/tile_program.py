@@ -203,6 +203,11 @@ def operation_name(expr: Any) -> str | None:
     return None
 
 
+def statement_name(node: Any) -> str | None:
+    """The name of the tile operation that a statement is; None for any other statement."""
+    return operation_name(node.value) if isinstance(node, tir.Evaluate) else None
+
+
 def read(expr: Any, span: Any = None) -> TileCall:
     """The tile operation that a call stands for."""
     name = operation_name(expr)

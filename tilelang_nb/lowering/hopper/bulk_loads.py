@@ -43,7 +43,7 @@ def bulk_tile(call: TileCall, function: Any, launch: LaunchContext, operand: boo
     name = target.buffer.name
     if call["disable_tma"] is not None and call.boolean("disable_tma"):
         raise Refused(f"the copy into `{name}` is not to be a bulk copy", call.span)
-    order = getattr(launch, "orders", {}).get(target.buffer)
+    order = launch.orders.get(target.buffer)
     if order is not None and order.swizzle is None:
         raise Refused(f"`{name}` has a layout of the text", call.span)
     tile = tensor_tile(target.buffer)  # swizzled, as threads that read it also meet fewer conflicts then

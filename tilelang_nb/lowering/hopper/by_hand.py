@@ -14,7 +14,7 @@ import tvm
 import tvm_ffi
 from tvm import tirx as tir
 
-from tilelang_nb.language.tile_program import RegionOperand, TileCall, operation_name, read
+from tilelang_nb.language.tile_program import RegionOperand, TileCall, read, statement_name
 from tilelang_nb.source import catalogue as say
 
 from ..architecture import capability
@@ -33,11 +33,11 @@ from .clusters import prepare_clusters
 from .copies_ahead import start_ahead
 from .decision import DISABLE
 from .followed import Followed
+from .operand_tiles import free_registers
 from .roles import ONE_BLOCK
 from .tensor_tiles import PLAIN_ALIGNMENT, TensorTile, boxes_of, plain_tile, tensor_tile
 
 FIRST = 90  # the architecture that has bulk copies
-REGISTERS, MOST_REGISTERS, OTHER_VALUES = 65536, 255, 32
 
 
 def prepare(function: Any, launch: LaunchContext) -> Any:
@@ -58,10 +58,7 @@ def prepare(function: Any, launch: LaunchContext) -> Any:
 
 def _asked(body: Any) -> bool:
     """Does the launch copy in bulk or divide registers by itself?"""
-    return any(
-        isinstance(node, tir.Evaluate) and operation_name(node.value) in ("tma_copy", "set_max_nreg")
-        for node in each_statement(body)
-    )
+    return any(statement_name(node) in ("tma_copy", "set_max_nreg") for node in each_statement(body))
 
 
 class _Found:
@@ -77,14 +74,13 @@ class _Found:
     def statement(self, node: Any, threads: ThreadSet) -> None:
         if isinstance(node, tir.AttrStmt) and node.attr_key == WARP_GROUPS:
             threads = thread_set(str(getattr(node.value, "value", node.value)), self.launch.threads) or threads
-        if isinstance(node, tir.Evaluate):
-            name = operation_name(node.value)
-            if name == "tma_copy":
-                self.copies.append(read(node.value, node.span))
-            elif name == "gemm":
-                self.products.append((read(node.value, node.span), threads))
-            elif name == "set_max_nreg":
-                self.registers |= divides_registers(self.launch, threads)
+        name = statement_name(node)
+        if name == "tma_copy":
+            self.copies.append(read(node.value, node.span))
+        elif name == "gemm":
+            self.products.append((read(node.value, node.span), threads))
+        elif name == "set_max_nreg":
+            self.registers |= divides_registers(self.launch, threads)
         if not isinstance(node, tir.SeqStmt | tir.For | tir.While | tir.AttrStmt | tir.IfThenElse | tir.AllocBuffer):
             tvm_ffi.structural_walk(node, (tvm.ir.Var, lambda var: self.used.update([var])))
 
@@ -154,7 +150,7 @@ def _problem(call: TileCall, tile: TensorTile | None, launch: LaunchContext) -> 
         return f"{rows} rows of `{name}` are no multiple of {PLAIN_ALIGNMENT} bytes"
     if not boxes_of(tile, shared):
         return f"no bulk copy moves a tile of the shape of `{name}`"
-    order = getattr(launch, "orders", {}).get(shared.buffer)
+    order = launch.orders.get(shared.buffer)
     if order is not None and order.swizzle is None:
         return f"`{name}` has an order of its own"
     if array not in launch.function.params:
@@ -191,7 +187,7 @@ def _swizzled(found: _Found, tiles: dict[Any, TensorTile], launch: LaunchContext
     """The tiles that products of warp groups read and nothing else does."""
     if launch.arch != "sm_90a" or any(launch.options.get(name) for name in DISABLE):
         return {}
-    most = min(REGISTERS // launch.threads // 8 * 8, MOST_REGISTERS) - OTHER_VALUES
+    most = free_registers(launch.threads)
     wanted = {buffer: tile for buffer in tiles if (tile := tensor_tile(buffer)) is not None}
     while True:
         known: Counter[Any] = Counter(_shared(call).buffer for call in found.copies if _is_whole(call))

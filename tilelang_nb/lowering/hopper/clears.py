@@ -10,18 +10,17 @@ from __future__ import annotations
 from typing import Any
 
 import tvm
-import tvm_ffi
 from tvm import tirx as tir
 
-from tilelang_nb.language.tile_program import TileCall, operation_name, read
+from tilelang_nb.language.tile_program import read, statement_name
 
 from ..context import LaunchContext
 from ..legalise import whole
 from ..nests import perfect_nest
-from ..rewrite import Load, branch, constant, has, map_children, nothing, sequence, statements
+from ..rewrite import Load, branch, constant, has, map_children, nothing, sequence, statements, variables
 from .decision import Specialisation
 from .plan import ROLES
-from .tile_statements import encoded, evaluate
+from .tile_statements import encoded, evaluate, is_product
 
 
 def clear_in_products(body: Any, launch: LaunchContext) -> Any:
@@ -36,34 +35,22 @@ def _visited(node: Any) -> Any:
     parts = list(node.seq)
     changed = False
     for at, one in enumerate(parts):
-        if not isinstance(one, tir.Evaluate) or operation_name(one.value) != "gemm":
+        if not is_product(one):
             continue
         call = read(one.value, one.span)
         clear = call["clear_accum"]
         if not isinstance(clear, tir.IntImm) or int(clear) or not whole(call["c"]):
             continue
-        before = at - 1
-        while before >= 0 and isinstance(parts[before], tir.Evaluate) and not _mentions(parts[before], call):
+        before, accumulator = at - 1, call["c"].buffer
+        while before >= 0 and isinstance(parts[before], tir.Evaluate) and accumulator not in variables(parts[before]):
             before -= 1
-        found = _zeros(parts[before], call["c"].buffer) if before >= 0 else None
+        found = _zeros(parts[before], accumulator) if before >= 0 else None
         if found is not None:
             condition, parts[before] = found
             operands = {**call.operands, "clear_accum": condition}
             parts[at] = evaluate("gemm", one.span, *(encoded(operands[name]) for name in call.operands))
             changed = True
     return sequence(parts, node.span) if changed else node
-
-
-def _mentions(node: Any, call: TileCall) -> bool:
-    found: list[Any] = []
-    accumulator = call["c"].buffer
-
-    def visit(var: Any) -> None:
-        if var.same_as(accumulator):
-            found.append(var)
-
-    tvm_ffi.structural_walk(node, (tvm.ir.Var, visit))
-    return bool(found)
 
 
 def _zeros(node: Any, accumulator: Any) -> tuple[Any, Any] | None:
@@ -77,7 +64,7 @@ def _zeros(node: Any, accumulator: Any) -> tuple[Any, Any] | None:
 
 def _clears(node: Any, accumulator: Any) -> bool:
     """The statement writes zeros to all of the accumulator, and does nothing else."""
-    if isinstance(node, tir.Evaluate) and operation_name(node.value) == "fill":
+    if statement_name(node) == "fill":
         call = read(node.value, node.span)
         return call["target"].buffer == accumulator and whole(call["target"]) and _is_zero(call["value"])
     if not isinstance(node, tir.For) or int(node.kind) != tir.ForKind.PARALLEL:

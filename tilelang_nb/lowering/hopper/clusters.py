@@ -14,7 +14,7 @@ from typing import Any
 import tvm_ffi
 from tvm import tirx as tir
 
-from tilelang_nb.language.tile_program import TileCall, operation, operation_name, read, region
+from tilelang_nb.language.tile_program import TileCall, operation_name, read, statement_name
 from tilelang_nb.source import catalogue as say
 
 from ..architecture import capability
@@ -26,6 +26,7 @@ from ..ops.mbarriers import ACROSS
 from ..rewrite import map_children, sequence, statements, with_body
 from ..shared_memory import MBARRIER
 from .persistent import BLOCKS
+from .tile_statements import element, encoded, evaluate
 
 FIRST = 90  # the architecture that has clusters
 RAW = "raw tiles"  # the fact: shared tiles that bulk copies between blocks move byte by byte
@@ -62,7 +63,7 @@ class _Reaching:
     def statement(self, node: Any, threads: ThreadSet) -> Any:
         if isinstance(node, tir.AttrStmt) and node.attr_key == WARP_GROUPS:
             threads = thread_set(str(getattr(node.value, "value", node.value)), self.launch.threads) or threads
-        name = operation_name(node.value) if isinstance(node, tir.Evaluate) else None
+        name = statement_name(node)
         if name in ("barrier_arrive", "tma_copy", "copy_to_block", "copy_to_blocks"):
             call = read(node.value, node.span)
             if name == "copy_to_blocks":
@@ -78,29 +79,25 @@ class _Reaching:
 
     def _copied(self, call: Any, threads: ThreadSet) -> Any:
         """Nobody reads the tiles any more; the copy; everybody waits for it."""
-        span, one, zero = call.span, tir.const(1, "int32"), tir.const(0, "int32")
+        span, zero = call.span, tir.const(0, "int32")
         barrier = tir.decl_buffer((1,), "uint64", self.launch.fresh("arrived"), scope=MBARRIER, layout=None)
         phase = tir.decl_buffer((1,), "int32", self.launch.fresh("phase"), scope="local.var", layout=None)
-        here = region(barrier, [zero], [one])
-
-        def do(name: str, *operands: Any) -> Any:
-            return tir.Evaluate(operation(name, *operands), span)
-
+        here = element(barrier, zero)
         self.begin += [
             tir.AllocBuffer(barrier, None, span),
-            do("barrier_init", here, threads.count),
+            evaluate("barrier_init", span, here, threads.count),
             tir.AllocBuffer(phase, None, span),
             tir.BufferStore(phase, zero, [zero], span),
         ]
-        sides = [region(side.buffer, side.begin, side.extent) for side in (call["source"], call["target"])]
+        sides = encoded(call["source"]), encoded(call["target"])
         now = tir.BufferLoad(phase, [zero])
         return tir.SeqStmt(
             [
-                do("cluster_arrive"),
-                do("cluster_wait"),
-                do("tma_copy", *sides, here, None, call["mask"]),
-                do("barrier_arrive", here),
-                do("barrier_wait", here, now),
+                evaluate("cluster_arrive", span),
+                evaluate("cluster_wait", span),
+                evaluate("tma_copy", span, *sides, here, None, call["mask"]),
+                evaluate("barrier_arrive", span, here),
+                evaluate("barrier_wait", span, here, now),
                 tir.BufferStore(phase, 1 - now, [zero], span),
             ],
             span,
@@ -112,17 +109,13 @@ def _guarded(node: Any, begin: list[Any]) -> Any:
     if isinstance(node, tir.AttrStmt) and node.attr_key == THREAD_EXTENT:
         return with_body(node, _guarded(node.body, begin))
     parts = statements(node)
-    starts = [at + 1 for at, one in enumerate(parts) if _name(one) == "barrier_init"]
+    starts = [at + 1 for at, one in enumerate(parts) if statement_name(one) == "barrier_init"]
     meeting = next((at for at, one in enumerate(parts) if _meets(one)), len(parts))
     first = max((at for at in starts if at <= meeting), default=0)
     span = node.span or parts[0].span
-    meet = [tir.Evaluate(operation(name), span) for name in ("cluster_arrive", "cluster_wait")]
-    again = [tir.Evaluate(operation(name), parts[-1].span) for name in ("cluster_arrive", "cluster_wait")]
+    meet = [evaluate(name, span) for name in ("cluster_arrive", "cluster_wait")]
+    again = [evaluate(name, parts[-1].span) for name in ("cluster_arrive", "cluster_wait")]
     return sequence([*parts[:first], *begin, *meet, *parts[first:], *again], span)
-
-
-def _name(node: Any) -> str | None:
-    return operation_name(node.value) if isinstance(node, tir.Evaluate) else None
 
 
 def _meets(node: Any) -> bool:

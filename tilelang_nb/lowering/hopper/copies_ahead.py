@@ -13,16 +13,17 @@ from __future__ import annotations
 
 import operator
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import tvm
-import tvm_ffi
 from tvm import tirx as tir
 
-from tilelang_nb.language.tile_program import TileCall, operation, operation_name, read, region
+from tilelang_nb.language.tile_program import TileCall, read, statement_name
 
 from ..context import SHARED, LaunchContext
+from ..legalise import whole
 from ..loop_effects import Effects
 from ..pipelines import STAGES, leaves, wanted_stages
 from ..plan_pipelines import constant_like, in_version
@@ -41,6 +42,7 @@ from ..rewrite import (
 )
 from ..shared_memory import MBARRIER, needed_shared_memory, shared_memory_limit
 from ..views import views
+from .tile_statements import element, encoded, evaluate
 
 AHEAD = "loops of T.tma_copy"  # the fact: loops whose copies start ahead, with their stages
 LAPS = 8  # turns that the parity of a wait is compared for
@@ -104,59 +106,54 @@ def _count(node: Any, used: Counter[Any]) -> None:
     if isinstance(node, tir.SeqStmt | tir.For | tir.While | tir.AttrStmt | tir.IfThenElse):
         map_children(node, visit)
     elif not isinstance(node, tir.AllocBuffer):
-        used.update(_mentioned(node))
-
-
-def _mentioned(node: Any) -> set[Any]:
-    found: set[Any] = set()
-    tvm_ffi.structural_walk(node, (tvm.ir.Var, found.add))
-    return found
+        used.update(variables(node))
 
 
 def _call(node: Any) -> TileCall | None:
-    known = isinstance(node, tir.Evaluate) and operation_name(node.value) is not None
-    return read(node.value, node.span) if known else None
+    return None if statement_name(node) is None else read(node.value, node.span)
 
 
 def _find(node: Any, function: Any, used: Counter[Any]) -> CopyingLoop | None:
     """What the loop's copies are, where they can start ahead."""
     body = tuple(statements(node.body))
-    calls = [_call(one) for one in body]
-    copies = [at for at, call in enumerate(calls) if call is not None and call.name == "tma_copy" and call["barrier"]]
-    if not copies or any(leaves(one) for one in body) or _runs_on(calls):
+    calls = {at: call for at, one in enumerate(body) if (call := _call(one)) is not None}
+    copies = [call for call in calls.values() if call.name == "tma_copy" and call["barrier"] is not None]
+    if not copies or any(leaves(one) for one in body) or _runs_on(calls.values()):
         return None
-    tiles = tuple(dict.fromkeys(calls[at]["target"].buffer for at in copies))  # type: ignore[index]
-    barriers = tuple(dict.fromkeys(calls[at]["barrier"].buffer for at in copies))  # type: ignore[index]
-    at_barriers = [at for at, one in enumerate(body) if _mentioned(one) & set(barriers)]
-    starts = [at for at in at_barriers if calls[at] is not None and calls[at].name in ("tma_copy", "barrier_arrive")]  # type: ignore[union-attr]
+    tiles = tuple(dict.fromkeys(call["target"].buffer for call in copies))
+    barriers = tuple(dict.fromkeys(call["barrier"].buffer for call in copies))
+    at_barriers = [at for at, one in enumerate(body) if variables(one) & set(barriers)]
+    starts = [at for at in at_barriers if at in calls and calls[at].name in ("tma_copy", "barrier_arrive")]
     waits = [at for at in at_barriers if at not in starts]
-    if any(calls[at] is None or calls[at].name != "barrier_wait" for at in waits) or not waits:  # type: ignore[union-attr]
+    if any(at not in calls or calls[at].name != "barrier_wait" for at in waits) or not waits:
         return None
     if max(starts) > min(waits):  # some copy starts after a wait: it may be meant to
         return None
-    if any(constant(index) is None for at in at_barriers for index in calls[at]["barrier"].begin):  # type: ignore[index]
+    if any(constant(index) is None for at in at_barriers for index in calls[at]["barrier"].begin):
         return None
-    if not all(_is_of_turn(calls[at]["parity"], node) for at in waits):  # type: ignore[index]
+    if not all(_is_of_turn(calls[at]["parity"], node) for at in waits):
         return None
     mine = set(tiles)
-    uses = [at for at, one in enumerate(body) if _mentioned(one) & mine and at not in starts]
+    uses = [at for at, one in enumerate(body) if variables(one) & mine and at not in starts]
     if any(at < max(waits) for at in uses) or not _are_alone(body, function, used, tiles, barriers):
         return None
-    bound = _bindings(body, [body[at] for at in starts])
-    sources = {calls[at]["source"].buffer for at in copies}  # type: ignore[index]
-    written: set[Any] = set().union(*(Effects(one, views(function.body)).writes for one in body))
-    if bound is None or sources & written or any(not _is_whole(calls[at]) for at in copies):
+    bound = _bindings(body, [body[at] for at in starts], copies)
+    known = views(function.body)
+    written: set[Any] = set().union(*(Effects(one, known).writes for one in body))
+    if bound is None or any(call["source"].buffer in written for call in copies):
+        return None
+    if any(call["scope"] is not None or not whole(call["target"]) for call in copies):
         return None
     return CopyingLoop(node, body, tuple(starts), tuple(waits), tiles, barriers, bound)
 
 
-def _runs_on(calls: list[TileCall | None]) -> bool:
+def _runs_on(calls: Iterable[TileCall]) -> bool:
     """May a product of a turn still read its tiles in the next one?"""
     running = False
     for call in calls:
-        if call is not None and call.name == "gemm" and call["asynchronous"] is not None:
+        if call.name == "gemm" and call["asynchronous"] is not None:
             running = True
-        if call is not None and call.name == "wait_wgmma" and call.integer("pending") == 0:
+        if call.name == "wait_wgmma" and call.integer("pending") == 0:
             running = False
     return running
 
@@ -205,7 +202,8 @@ def _are_alone(
     inside: Counter[Any] = Counter()
     for one in body:
         _count(one, inside)
-    shown = {*views(function.body), *views(function.body).values()}
+    known = views(function.body)
+    shown = {*known, *known.values()}
     started: Counter[Any] = Counter()
 
     def note(node: Any) -> Any:
@@ -218,15 +216,7 @@ def _are_alone(
     return all(inside[one] + started[one] == used[one] and one not in shown for one in (*tiles, *barriers))
 
 
-def _is_whole(call: TileCall | None) -> bool:
-    assert call is not None
-    target = call["target"]
-    begins = all(constant(index) == 0 for index in target.begin)
-    sides = zip(target.extent, target.buffer.shape)
-    return begins and call["scope"] is None and all(constant(one) == constant(other) for one, other in sides)
-
-
-def _bindings(body: tuple[Any, ...], starts: list[Any]) -> dict[Any, Any] | None:
+def _bindings(body: tuple[Any, ...], starts: list[Any], copies: list[TileCall]) -> dict[Any, Any] | None:
     """The values of the turn's variables that the copies need; None where one depends on memory."""
     values: dict[Any, Any] = {}
     for one in body:
@@ -235,13 +225,8 @@ def _bindings(body: tuple[Any, ...], starts: list[Any]) -> dict[Any, Any] | None
     needed = {var: value for var, value in values.items() if any(var in variables(one) for one in starts)}
     if any(has(one, Load) for one in needed.values()):
         return None
-    indices = [index for one in starts for index in _indices(one)]
-    return None if any(has(index, Load) for index in indices) else needed
-
-
-def _indices(node: Any) -> list[Any]:
-    call = read(node.value, node.span)
-    return [*call["source"].begin, *call["source"].extent] if call.name == "tma_copy" else []
+    sources = [call["source"] for call in copies]
+    return None if any(has(index, Load) for one in sources for index in (*one.begin, *one.extent)) else needed
 
 
 class _Rewriter:
@@ -278,9 +263,9 @@ class _Rewriter:
         """The operation at a version of its barrier: those of one barrier stand side by side."""
         barrier = call["barrier"]
         first = int(barrier.begin[0]) * self.versions[barrier.buffer]
-        place = region(self.renamed[barrier.buffer], [version + first if first else version], [tir.const(1, "int32")])
-        operands = [place if name == "barrier" else _encoded(operand) for name, operand in call.operands.items()]
-        return tir.Evaluate(operation(call.name, *operands), call.span)
+        place = element(self.renamed[barrier.buffer], version + first if first else version)
+        operands = [place if name == "barrier" else encoded(operand) for name, operand in call.operands.items()]
+        return evaluate(call.name, call.span, *operands)
 
     def _loop(self, found: CopyingLoop) -> Any:
         node, stages = found.node, self.stages[found.node.loop_var]
@@ -325,7 +310,3 @@ class _Rewriter:
         if number is not None and extent is not None and number < extent:
             return sequence(parts, node.span)
         return branch(turn < node.extent, sequence(parts, node.span), None, node.span)
-
-
-def _encoded(operand: Any) -> Any:
-    return region(operand.buffer, operand.begin, operand.extent) if hasattr(operand, "begin") else operand

@@ -15,7 +15,8 @@ import tvm
 import tvm_ffi
 from tvm import tirx as tir
 
-from tilelang_nb.language.tile_program import TileCall, operation_name, read
+from tilelang_nb.language.tile_program import TileCall, operation_name, read, statement_name
+from tilelang_nb.layout.wgmma import GROUP
 
 from ..architecture import capability
 from ..context import FRAGMENT, LaunchContext
@@ -25,29 +26,28 @@ from ..legalise import whole
 from ..loop_effects import Effects
 from ..ops.accumulator_store import box_of
 from ..plan_pipelines import Pipeline, with_versions
-from ..rewrite import constant, dtype_of, scope, statements, walk
+from ..rewrite import constant, dtype_of, scope, statements, variables, walk
 from ..shared_memory import shared_memory_limit
 from ..views import views
 from .bulk_loads import bulk_tile
 from .epilogue import Epilogue, find_epilogue, parts_of, size_of_tile
 from .followed import Followed, work_of
-from .operand_tiles import ENABLE, Products, shallow
+from .operand_tiles import ENABLE, OTHER_VALUES, Products, shallow
 from .overlap import Overlap, find_overlap
 from .persistent import Persistent, persistent
 from .refusal import Refused
 from .tensor_tiles import ALIGNMENT, TensorTile, tensor_tile
+from .tile_statements import is_product
 from .uneven_blocks import LongestFirst, longest_first
 
 ARCHITECTURE = "sm_90a"
 IN_TURN = "tl.products_in_turn"  # the option: no product runs beside other statements
 DISABLE = ("tl.disable_warp_specialized", "tl.disable_tma_lower", "tl.disable_wgmma")
-GROUP = 128
 # By the number of computing warp groups: registers of a thread that copies and of one that computes, together at most
 # what the block starts with.  None: there are as many as a thread can have.
 SHARES: dict[int, tuple[int, int] | None] = {1: None, 2: (40, 232), 3: (32, 160)}
 # What every thread starts with, which is what the device compiler takes as the limit of one instruction.
 AT_FIRST = {1: 255, 2: 168, 3: 128}
-OTHER_VALUES = 32  # registers beside the accumulators
 # Operations that keep their meaning when fewer threads than those of the block run them.
 _CARRIED = {
     *("copy", "fill", "transpose", "gemm", "reduce", "cumulate", "reducer", "finalize_reducer", "atomic_region"),
@@ -56,7 +56,7 @@ _CARRIED = {
     *("tma_copy", "store_arrive", "store_wait"),  # into global memory
 }
 _BARRIER_BYTES = 16
-AHEAD = 2  # versions of the tiles that are copied once for each work: of this one and of the next
+RESIDENT_VERSIONS = 2  # of the tiles that are copied once for each work: of this one and of the next
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ class _Decision:
             staying = longest_first(self.function, plans, self.launch)
         elif not resident and not several:
             staying = persistent(self.function, plans, self.launch)
-        versions = AHEAD if resident and staying is not None else 1
+        versions = RESIDENT_VERSIONS if resident and staying is not None else 1
         if isinstance(staying, LongestFirst):
             counted = frozenset(turns)
             turns = {var: tir.Var("done", dtype_of(var)) for var in counted}
@@ -181,7 +181,7 @@ class _Decision:
             return False
         boxes = epilogue.slots * epilogue.groups * box_of(dtype_of(epilogue.call["target"].buffer)).bytes
         freed = 0 if epilogue.tile is None else size_of_tile(epilogue.tile)
-        return (AHEAD - 1) * sum(map(size_of_tile, self.resident)) <= room + freed - boxes
+        return (RESIDENT_VERSIONS - 1) * sum(map(size_of_tile, self.resident)) <= room + freed - boxes
 
     def _run_on(self, found: Overlap) -> bool:
         """Products may run on: they accumulate in the registers of C themselves, of tiles that bulk copies fill."""
@@ -242,7 +242,7 @@ class _Decision:
         """All copies from global to shared memory of the loop must run ahead: others would wait for themselves."""
         ahead = {producer.position for group in plan.groups for producer in group}
         for position, node in enumerate(plan.body):
-            if position in ahead or not isinstance(node, tir.Evaluate) or operation_name(node.value) != "copy":
+            if position in ahead or statement_name(node) != "copy":
                 continue
             call = read(node.value, node.span)
             if scope(call["source"].buffer) == "global" and scope(call["target"].buffer).startswith("shared"):
@@ -252,7 +252,7 @@ class _Decision:
         """What products of the loops take."""
         wanted: set[Any] = set()
         for plan in self.plans:
-            for node in filter(_is_product, plan.body):
+            for node in filter(is_product, plan.body):
                 call = read(node.value, node.span)
                 wanted |= {call[name].buffer for name in "ab"}
         return wanted
@@ -260,7 +260,7 @@ class _Decision:
     def _find_resident(self, tiles: dict[Any, TensorTile], wanted: set[Any]) -> None:
         """Copies in front of the loops into tiles that products of the loops take."""
         for node in statements(work_of(self.function.body)):
-            if not isinstance(node, tir.Evaluate) or operation_name(node.value) != "copy":
+            if statement_name(node) != "copy":
                 continue
             call = read(node.value, node.span)
             target = call["target"]
@@ -283,18 +283,12 @@ class _Decision:
 
     def _stay_unused_elsewhere(self) -> None:
         """Resident tiles are operands of the products that were looked at, and nothing else."""
-        uses: dict[Any, int] = dict.fromkeys(self.resident, 0)
-
-        def count(node: Any) -> None:
-            mentioned = _mentioned(node) & uses.keys()
-            for tile in mentioned:
-                uses[tile] += 1
-
-        for part in parts_of(self.function.body):
-            count(part)
-        for tile in uses:
-            mine = sum(tile in _mentioned(node) for node in self.products)
-            if uses[tile] != mine + 1:
+        if not self.resident:
+            return
+        uses = [variables(part) for part in parts_of(self.function.body)]
+        mine = [variables(node) for node in self.products]
+        for tile in self.resident:
+            if sum(tile in used for used in uses) != sum(tile in used for used in mine) + 1:
                 raise Refused(f"`{tile.name}` is used by more than products")
 
     def _tile(self, call: TileCall, operands: set[Any]) -> TensorTile:
@@ -311,7 +305,7 @@ class _Decision:
         for position, node in enumerate(plan.body):
             if position in ahead:
                 continue
-            problem = self._product(node, mine, tiles) if _is_product(node) else ""
+            problem = self._product(node, mine, tiles) if is_product(node) else ""
             if problem is None:
                 self.products.append(node)
                 products += 1
@@ -319,7 +313,7 @@ class _Decision:
             if problem:
                 misfit = problem, node.span
                 self.launch.facts.setdefault(wgmma.REFUSED, {})[read(node.value)["c"].buffer] = problem
-            used = mine & _mentioned(node)
+            used = mine & variables(node)
             self.read |= used
             self.read_in |= {plan.loop.loop_var} if used else set()
         if not products:
@@ -416,13 +410,3 @@ def _bytes_of_tiles(body: Any) -> int:
 
     walk(body, (tir.AllocBuffer, note))
     return sum(sizes)
-
-
-def _is_product(node: Any) -> bool:
-    return isinstance(node, tir.Evaluate) and operation_name(node.value) == "gemm"
-
-
-def _mentioned(node: Any) -> set[Any]:
-    found: set[Any] = set()
-    tvm_ffi.structural_walk(node, (tvm.ir.Var, found.add))
-    return found

@@ -13,10 +13,9 @@ from functools import cache
 from typing import Any
 
 import tvm
-import tvm_ffi
 from tvm import tirx as tir
 
-from tilelang_nb.language.tile_program import RegionOperand, TileCall, operation_name, read
+from tilelang_nb.language.tile_program import RegionOperand, TileCall, read, statement_name
 from tilelang_nb.layout.wgmma import ROWS
 
 from ..context import FRAGMENT, LaunchContext
@@ -26,6 +25,7 @@ from ..ops.accumulator_store import STORED, box_of
 from ..rewrite import Load, constant, dtype_of, has, scope, statements, variables
 from ..uniformity import Uniformity
 from .tensor_tiles import ALIGNMENT
+from .tile_statements import is_product
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ def find_epilogue(
         return None
     if any(dtype_of(begin) != "int32" for begin in target.begin) or not _alone(body, source.buffer):
         return None
-    if sum(target.buffer in _mentioned(part) for part in parts_of(body)) != 1:
+    if sum(target.buffer in variables(part) for part in parts_of(body)) != 1:
         return None  # bulk copies are not in the order of other accesses to the array
     if repeated and not _in_tiles(target, shape, launch):
         return None
@@ -160,8 +160,7 @@ def size_of_tile(tile: Any) -> int:
 
 
 def _copy(node: Any) -> TileCall | None:
-    is_copy = isinstance(node, tir.Evaluate) and operation_name(node.value) == "copy"
-    return read(node.value, node.span) if is_copy else None
+    return read(node.value, node.span) if statement_name(node) == "copy" else None
 
 
 def _only_through(source: RegionOperand, before: TileCall, body: Any) -> bool:
@@ -169,31 +168,20 @@ def _only_through(source: RegionOperand, before: TileCall, body: Any) -> bool:
     filled = before["target"]
     if filled.buffer != source.buffer or not whole(filled) or not whole(source):
         return False
-    return sum(source.buffer in _mentioned(part) for part in parts_of(body)) == 2
+    return sum(source.buffer in variables(part) for part in parts_of(body)) == 2
 
 
 def _alone(body: Any, accumulator: Any) -> bool:
     """No statement but products uses the accumulator and another fragment of as many dimensions, which might give it
     another layout.
     """
-    found: list[bool] = []
-
-    def visit(node: Any) -> None:
-        used = _mentioned(node)
-        product = isinstance(node, tir.Evaluate) and operation_name(node.value) == "gemm"
-        if accumulator in used and not product:
-            others = [one for one in used if one != accumulator and _is_fragment(one)]
-            found.append(all(len(one.shape) < len(accumulator.shape) for one in others))
-
     for node in parts_of(body):
-        visit(node)
-    return all(found)
-
-
-def _mentioned(node: Any) -> set[Any]:
-    found: set[Any] = set()
-    tvm_ffi.structural_walk(node, (tvm.ir.Var, found.add))
-    return found
+        used = variables(node)
+        if accumulator in used and not is_product(node):
+            others = [one for one in used if one != accumulator and _is_fragment(one)]
+            if any(len(one.shape) >= len(accumulator.shape) for one in others):
+                return False
+    return True
 
 
 def parts_of(node: Any) -> list[Any]:

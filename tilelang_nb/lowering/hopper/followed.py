@@ -9,7 +9,7 @@ import tvm
 import tvm_ffi
 from tvm import tirx as tir
 
-from tilelang_nb.language.tile_program import operation_name, read
+from tilelang_nb.language.tile_program import read, statement_name
 
 from ..context import LaunchContext
 from ..launches import THREAD_EXTENT
@@ -28,7 +28,7 @@ class Followed:
         self.assumed = [  # what the launch says by `T.assume`, whatever it does afterwards
             read(one.value)["condition"]
             for one in statements(work_of(function.body))
-            if isinstance(one, tir.Evaluate) and operation_name(one.value) == "assume"
+            if statement_name(one) == "assume"
         ]
         self.bound: dict[Any, Any] = {}
         walk(function.body, (tir.Bind, lambda node: self.bound.update({node.var: node.value})))

@@ -14,7 +14,8 @@ import tvm
 import tvm_ffi
 from tvm import tirx as tir
 
-from tilelang_nb.language.tile_program import TileCall, operation_name, read
+from tilelang_nb.language.tile_program import TileCall, read
+from tilelang_nb.layout.wgmma import GROUP
 
 from ..barriers import WARP_GROUPS
 from ..context import FRAGMENT, LaunchContext
@@ -24,10 +25,11 @@ from ..rewrite import dtype_of, map_children, scope, walk
 from ..uniformity import Uniformity
 from ..views import view_source
 from .tensor_tiles import TensorTile, tensor_tile
+from .tile_statements import is_product
 
 ENABLE = "tl.enable_auto_warp_specialization"  # the option: True asks for warp groups where they are slower, too
-GROUP = 128
-REGISTERS, MOST_REGISTERS, OTHER_VALUES = 65536, 255, 32
+REGISTERS, MOST_REGISTERS = 65536, 255  # of a block, and of a thread
+OTHER_VALUES = 32  # registers of a thread beside accumulators and operands
 # Bytes of depth up to which one warp group is faster by mma.sync: 390 against 450 TFLOP/s on an H200 for float16 tiles
 # of 128x128x32 in three stages, as a turn of wgmma is too short to hide the wait for the next slot.
 SHALLOW = 64
@@ -42,6 +44,11 @@ class OperandTiles:
     tiles: dict[Any, TensorTile] = field(default_factory=dict)
     accumulators: set[Any] = field(default_factory=set)
     refused: dict[Any, str] = field(default_factory=dict)
+
+
+def free_registers(threads: int) -> int:
+    """Registers of a thread for accumulators and operands, in a block of so many threads."""
+    return min(REGISTERS // threads // 8 * 8, MOST_REGISTERS) - OTHER_VALUES
 
 
 def operand_tiles(function: Any, launch: LaunchContext, held: int = 0) -> OperandTiles:
@@ -64,7 +71,7 @@ def operand_tiles(function: Any, launch: LaunchContext, held: int = 0) -> Operan
         if (tile := tensor_tile(buffer)) is not None
     }
     grids: dict[Any, Any] = {}
-    room = min(REGISTERS // launch.threads // 8 * 8, MOST_REGISTERS) - OTHER_VALUES - held
+    room = free_registers(launch.threads) - held
     for call in wanted:
         target = call["c"].buffer
         reason = _no_tile(call, tiles, products, launch) or _misfit(call, tiles, launch, grids)
@@ -96,10 +103,10 @@ def shallow(call: TileCall, threads: int) -> str:
 
 def _no_tile(call: TileCall, tiles: dict[Any, TensorTile], products: Products, launch: LaunchContext) -> str:
     """Why an operand or C lies where wgmma does not take it; "" where it does not."""
+    if call["c"].buffer in launch.wanted:
+        return f"`{call['c'].buffer.name}` has a layout of the text"
     for name in "ab":
         buffer = call[name].buffer
-        if call["c"].buffer in launch.wanted:
-            return f"`{call['c'].buffer.name}` has a layout of the text"
         if buffer in tiles or (name == "a" and scope(buffer) == FRAGMENT):
             continue
         if not scope(buffer).startswith("shared"):
@@ -123,7 +130,7 @@ def _misfit(call: TileCall, tiles: dict[Any, TensorTile], launch: LaunchContext,
         return engine
     if grids.setdefault(target, engine.grid) != engine.grid:
         return f"products divide `{target.name}` in different ways"
-    if engine.columns // 2 > min(REGISTERS // launch.threads // 8 * 8, MOST_REGISTERS) - OTHER_VALUES:
+    if engine.columns // 2 > free_registers(launch.threads):
         return f"one instruction takes {engine.columns // 2} registers of a thread"
     return "" if launch.options.get(ENABLE) is True else shallow(call, launch.threads)
 
@@ -154,7 +161,7 @@ class Products:
 
     def _statement(self, node: Any, divergent: str) -> None:
         """divergent: why not all threads of the block execute it together."""
-        if isinstance(node, tir.Evaluate) and operation_name(node.value) == "gemm":
+        if is_product(node):
             call = read(node.value, node.span)
             self.nodes.append(node)
             self.calls.append(call)

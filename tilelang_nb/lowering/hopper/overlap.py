@@ -19,12 +19,13 @@ from typing import Any
 
 from tvm import tirx as tir
 
-from tilelang_nb.language.tile_program import TileCall, operation_name, read
+from tilelang_nb.language.tile_program import TileCall, read
 
 from ..context import FRAGMENT
 from ..loop_effects import Effects
 from ..pipelines import Pipeline
 from ..rewrite import constant, scope
+from .tile_statements import is_product
 
 
 @dataclass(frozen=True)
@@ -44,8 +45,7 @@ def find_overlap(plan: Pipeline, sources: dict[Any, Any]) -> Overlap | None:
     """How the products of a loop overlap; None where an order of the text would be lost."""
     copied = {producer.position for group in plan.groups for producer in group}
     body = [one for position, one in enumerate(plan.body) if position not in copied]
-    names = [operation_name(one.value) if isinstance(one, tir.Evaluate) else None for one in body]
-    products = [position for position, name in enumerate(names) if name == "gemm"]
+    products = [position for position, one in enumerate(body) if is_product(one)]
     if len(products) != 2 or products[1] != len(body) - 1 or constant(plan.loop.min) != 0:
         return None
     if any(isinstance(one, tir.Bind | tir.AllocBuffer) for one in body):

@@ -14,19 +14,18 @@ from typing import Any
 from tvm import tirx as tir
 from tvm.ir import Range
 
-from tilelang_nb.language.tile_program import operation_name, read
+from tilelang_nb.language.tile_program import read, statement_name
 
 from ..context import LaunchContext
 from ..launches import THREAD_EXTENT
 from ..pipelines import Pipeline
 from ..rewrite import Load, constant, dtype_of, has, nothing, sequence, statements, variables
+from .followed import work_of
 
 BLOCKS = "tl.persistent_blocks"  # the option: how many blocks stay, 0 for none; without it as the device has
 MULTIPROCESSORS = 132  # of most devices that this is for, and of the simulated one
 BAND = 16  # rows of blocks
 AXES = ("blockIdx.x", "blockIdx.y")
-
-
 COUNT = "tl.multiprocessors"  # attribute of a launch: its parameter that the host gives their number
 
 
@@ -110,29 +109,37 @@ def _number(extent: Any) -> Any:
     return extent if known is None else known
 
 
+def grid_axes(body: Any, kept: str = "") -> tuple[dict[str, Any], tuple[Any, ...]]:
+    """(AttrStmts of the axes of a launch by their tags, variables of those that have one block).
+
+    kept: the tag of an axis that is among the first ones even with one block.
+    """
+    axes: dict[str, Any] = {}
+    single: list[Any] = []
+    while isinstance(body, tir.AttrStmt) and body.attr_key == THREAD_EXTENT:
+        tag = str(body.node.thread_tag)
+        if tag.startswith("blockIdx"):
+            if constant(body.value) == 1 and tag != kept:
+                single.append(body.node.var)
+            else:
+                axes[tag] = body
+        body = body.body
+    return axes, tuple(single)
+
+
 def persistent(function: Any, plans: tuple[Pipeline, ...], launch: LaunchContext) -> Persistent | None:
     """How blocks stay; None where the grid is small, or works differ in their loops.
 
     plans: of loops that stand directly in the launch.
     """
     option = launch.options.get(BLOCKS)
-    axes: dict[str, Any] = {}
-    single: list[Any] = []
-    node = function.body
-    while isinstance(node, tir.AttrStmt) and node.attr_key == THREAD_EXTENT:
-        tag = str(node.node.thread_tag)
-        if tag.startswith("blockIdx"):
-            if constant(node.value) == 1:
-                single.append(node.node.var)
-            else:
-                axes[tag] = node
-        node = node.body
+    axes, single = grid_axes(function.body)
     if not axes or any(tag not in AXES for tag in axes):
         return None
     if any(dtype_of(axis.node.var) != "int32" or dtype_of(axis.value) != "int32" for axis in axes.values()):
         return None
     mine = {axis.node.var for axis in axes.values()}
-    top = statements(node)
+    top = statements(work_of(function.body))
     for plan in plans:
         if not any(one.same_as(plan.loop) for one in top) or mine & variables(plan.loop.extent):
             return None
@@ -140,15 +147,12 @@ def persistent(function: Any, plans: tuple[Pipeline, ...], launch: LaunchContext
             return None
     band, rows_along_y = BAND, True
     for one in top:
-        if isinstance(one, tir.Evaluate) and operation_name(one.value) == "use_swizzle":
+        if statement_name(one) == "use_swizzle":
             hint = read(one.value, one.span)
             if hint.boolean("enable"):
                 band, rows_along_y = max(hint.integer("panel_size"), 1), hint["order"] == "row"
-    if option is None:
-        blocks: Any = tir.Var(launch.fresh("multiprocessors"), "int32")
-    else:
-        blocks = int(option)
-    found = Persistent(blocks, tuple(axes[tag] for tag in AXES if tag in axes), tuple(single), band, rows_along_y)
+    blocks: Any = tir.Var(launch.fresh("multiprocessors"), "int32") if option is None else int(option)
+    found = Persistent(blocks, tuple(axes[tag] for tag in AXES if tag in axes), single, band, rows_along_y)
     works = found.works
     if blocks == 0 or (isinstance(works, int) and works <= (MULTIPROCESSORS if option is None else blocks)):
         return None
@@ -181,5 +185,4 @@ def without_count(function: Any) -> Any:
 
 def without_hint(node: Any) -> Any:
     """Works are in their order: nothing is left for T.use_swizzle to say."""
-    hint = isinstance(node, tir.Evaluate) and operation_name(node.value) == "use_swizzle"
-    return nothing(node.span) if hint else node
+    return nothing(node.span) if statement_name(node) == "use_swizzle" else node

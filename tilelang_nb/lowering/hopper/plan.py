@@ -10,9 +10,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from tvm import tirx as tir
-
-from tilelang_nb.language.tile_program import operation_name
 from tilelang_nb.source.diagnostic import Diagnostic
 
 from ..context import LaunchContext
@@ -26,6 +23,7 @@ from .by_hand import prepare
 from .decision import ARCHITECTURE, DISABLE, NoRoles, Specialisation, enabled, specialisation
 from .operand_tiles import ENABLE, operand_tiles
 from .roles import specialised
+from .tile_statements import is_product
 
 ROLES = "roles"
 FAILED = "tl.failed_roles"  # the option that lowering gives itself: by launch, why its division failed, and where
@@ -55,7 +53,7 @@ def plan_copies(function: Any, launch: LaunchContext) -> Any:
 
 def _in_step(function: Any, launch: LaunchContext) -> Any:
     """The launch; its products by warp groups where all threads of the block execute them together."""
-    if BY_HAND not in launch.facts and any(map(_is_product, each_statement(function.body))):
+    if BY_HAND not in launch.facts and any(map(is_product, each_statement(function.body))):
         found = operand_tiles(function, launch)
         launch.facts[REFUSED] = found.refused
         if found.accumulators:
@@ -65,13 +63,9 @@ def _in_step(function: Any, launch: LaunchContext) -> Any:
     return function
 
 
-def _is_product(node: Any) -> bool:
-    return isinstance(node, tir.Evaluate) and operation_name(node.value) == "gemm"
-
-
 def multiplies(plan: Pipeline) -> bool:
     """Do products stand in the loop?"""
-    return any(map(_is_product, each_statement(plan.loop.body)))
+    return any(map(is_product, each_statement(plan.loop.body)))
 
 
 def _not_tried(function: Any, launch: LaunchContext) -> NoRoles | None:

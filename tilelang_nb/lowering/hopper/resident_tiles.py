@@ -11,16 +11,15 @@ from typing import Any
 
 from tvm import tirx as tir
 
-from tilelang_nb.language.tile_program import TileCall, operation_name, read, region
+from tilelang_nb.language.tile_program import TileCall, region
+from tilelang_nb.layout.matrix import WARP
 
 from ..context import SHARED, LaunchContext
 from ..plan_pipelines import in_version
 from ..rewrite import dtype_of, sequence
 from ..shared_memory import MBARRIER
 from .tensor_tiles import TensorTile
-from .tile_statements import element, evaluate
-
-WARP = 32
+from .tile_statements import element, evaluate, is_copy
 
 
 class ResidentTiles:
@@ -65,12 +64,7 @@ class ResidentTiles:
 
     def barrier_of(self, node: Any) -> tuple[TileCall, Any] | None:
         """The copy that a statement is, and its barrier; None for any other statement."""
-        if isinstance(node, tir.Evaluate) and operation_name(node.value) == "copy":
-            mine = read(node.value, node.span)
-            for call, barrier in self.barriers:
-                if all(mine[name].buffer.same_as(call[name].buffer) for name in ("source", "target")):
-                    return call, barrier
-        return None
+        return next((one for one in self.barriers if is_copy(node, one[0])), None)
 
     def waited(self, barrier: Any, span: Any) -> Any:
         """The computing role needs the tile from here on."""

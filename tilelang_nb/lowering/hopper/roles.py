@@ -23,7 +23,9 @@ import tvm_ffi
 from tvm import tirx as tir
 from tvm.ir import Range, StringImm
 
-from tilelang_nb.language.tile_program import operation_name, read, region
+from tilelang_nb.language.tile_program import region
+from tilelang_nb.layout.matrix import WARP
+from tilelang_nb.layout.wgmma import GROUP
 
 from ..annotated_layouts import give_way
 from ..barriers import WARP_GROUPS
@@ -51,13 +53,13 @@ from ..rewrite import (
 )
 from ..shared_memory import MAPPED, MBARRIER, TILES, WRITTEN
 from ..views import views
-from .decision import GROUP, SHARES, Specialisation
+from .decision import SHARES, Specialisation
 from .epilogue import Epilogue
 from .followed import unchanged
 from .overlapped_loop import overlapped_loop
 from .persistent import without_hint
-from .resident_tiles import WARP, ResidentTiles
-from .tile_statements import element, encoded, evaluate
+from .resident_tiles import ResidentTiles
+from .tile_statements import element, encoded, evaluate, is_copy, whole_of
 from .turn_counters import TurnCounters
 
 ONE_BLOCK = "tirx.launch_bounds_min_blocks_per_sm"
@@ -245,10 +247,10 @@ class _Roles:
         if isinstance(node, tir.For) and node.loop_var in self.plans:
             return self.counters.around(self._consumer(self.plans[node.loop_var]), node, False)
         epilogue = self.found.epilogue
-        if epilogue is not None and isinstance(node, tir.Evaluate):
-            if _is_call(node.value, epilogue.call):
+        if epilogue is not None:
+            if is_copy(node, epilogue.call):
                 return self._store(epilogue)
-            if epilogue.before is not None and _is_call(node.value, epilogue.before):
+            if epilogue.before is not None and is_copy(node, epilogue.before):
                 return nothing(node.span)
         loaded = self.resident.barrier_of(node)
         if loaded is not None:
@@ -260,8 +262,7 @@ class _Roles:
     def _store(self, epilogue: Epilogue) -> Any:
         call, grid = epilogue.call, epilogue.engine.grid
         source, target = encoded(epilogue.source), encoded(call["target"])
-        shape = [tir.const(int(extent), "int32") for extent in self.staging.ty.shape]
-        boxes = region(self.staging, [tir.const(0, "int32")] * 3, shape)
+        boxes = whole_of(self.staging)
         reused = epilogue.slots < epilogue.boxes or epilogue.repeated or self.found.staying is not None
         store = evaluate("accumulator_store", call.span, source, target, boxes, grid.down, grid.across, reused)
         if not epilogue.repeated:
@@ -388,14 +389,6 @@ class _Roles:
         tile = self.tiles[producer.target]
         into = region(tile, [slot, *target.begin], [tir.const(1, "int32"), *target.extent])
         return evaluate("tensor_load", call.span, region(source.buffer, source.begin, source.extent), into, full)
-
-
-def _is_call(value: Any, call: Any) -> bool:
-    """Is it the operation that was read back as `call`?"""
-    if operation_name(value) != call.name:
-        return False
-    mine = read(value)
-    return all(mine[name].buffer.same_as(call[name].buffer) for name in ("source", "target"))
 
 
 def _role(groups: Any, body: Any, span: Any) -> Any:

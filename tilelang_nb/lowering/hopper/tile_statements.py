@@ -6,12 +6,25 @@ from typing import Any
 
 from tvm import tirx as tir
 
-from tilelang_nb.language.tile_program import RegionOperand, operation, region
+from tilelang_nb.language.tile_program import RegionOperand, TileCall, operation, read, region, statement_name
 
 
 def evaluate(name: str, span: Any, *operands: Any) -> Any:
     """The statement that does an operation."""
     return tir.Evaluate(operation(name, *operands), span)
+
+
+def is_product(node: Any) -> bool:
+    """Is a statement a matrix product?"""
+    return statement_name(node) == "gemm"
+
+
+def is_copy(node: Any, call: TileCall) -> bool:
+    """Is a statement the copy, of this name and between these buffers, that was read as `call`?"""
+    if statement_name(node) != call.name:
+        return False
+    mine = read(node.value)
+    return all(mine[name].buffer.same_as(call[name].buffer) for name in ("source", "target"))
 
 
 def encoded(operand: Any) -> Any:
