@@ -102,7 +102,7 @@ def test_this_run_is_compared_with_the_last(page: Any) -> None:
     assert removed != added and "alloc_shared" in removed + added
 
 
-@pytest.mark.parametrize("name", ["matmul", "stencil", "failed", "findings", "layouts", "rerun"])
+@pytest.mark.parametrize("name", ["matmul", "stencil", "failed", "findings", "layouts", "roles", "rerun"])
 def test_every_text_has_a_contrast_of_four_and_a_half(page: Any, name: str) -> None:
     mounted(page, trace_of(name))
     seen = 0
