@@ -178,6 +178,16 @@ def dtype_of(expr: Any) -> str:
     return str(expr.ty.dtype)
 
 
+def element_bytes(buffer: Any) -> int:
+    """Bytes of an element of a buffer, at least one."""
+    return max(tvm.DataType(dtype_of(buffer)).bits // 8, 1)
+
+
+def as_int32(expr: Any) -> Any:
+    """The integer, converted to 32 bits where it has others."""
+    return expr if dtype_of(expr) == "int32" else tir.Cast("int32", expr)
+
+
 def constant(expr: Any) -> int | None:
     """The value of an integer immediate, None for anything else."""
     if isinstance(expr, int):

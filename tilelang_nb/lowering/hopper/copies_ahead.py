@@ -29,6 +29,7 @@ from ..pipelines import STAGES, leaves, wanted_stages
 from ..plan_pipelines import constant_like, in_version
 from ..rewrite import (
     Load,
+    as_int32,
     branch,
     constant,
     dtype_of,
@@ -282,8 +283,7 @@ class _Rewriter:
                 body.append(self._start(found, turn + (stages - 1), None))
             if at in found.waits:
                 call = read(one.value, one.span)
-                parity = lap if dtype == "int32" else tir.Cast("int32", lap)
-                waiting = TileCall(call.name, {**call.operands, "parity": parity}, call.span)
+                waiting = TileCall(call.name, {**call.operands, "parity": as_int32(lap)}, call.span)
                 body.append(self._at_barrier(waiting, slot))
             elif at not in found.starts:
                 body.append(in_version(one, tiles, slot))

@@ -8,11 +8,11 @@ nothing but that tile to global memory, the boxes take the place of the tile.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-import tvm
 from tvm import tirx as tir
 
 from tilelang_nb.language.tile_program import RegionOperand, TileCall, read, statement_name
@@ -22,7 +22,7 @@ from ..context import FRAGMENT, LaunchContext
 from ..gemm.wgmma import GroupEngine
 from ..legalise import whole
 from ..ops.accumulator_store import STORED, box_of
-from ..rewrite import Load, constant, dtype_of, has, scope, statements, variables
+from ..rewrite import Load, constant, dtype_of, element_bytes, has, scope, statements, variables
 from ..uniformity import Uniformity
 from .tensor_tiles import ALIGNMENT
 from .tile_statements import is_product
@@ -153,9 +153,7 @@ def _end(body: Any, launch: LaunchContext) -> tuple[list[Any], bool]:
 
 def size_of_tile(tile: Any) -> int:
     """Bytes of shared memory, a multiple of what swizzles need."""
-    size = max(tvm.DataType(dtype_of(tile)).bits // 8, 1)
-    for extent in tile.shape:
-        size *= int(extent)
+    size = element_bytes(tile) * math.prod(int(extent) for extent in tile.shape)
     return -(-size // ALIGNMENT) * ALIGNMENT
 
 

@@ -21,7 +21,7 @@ from ..barriers import WARP_GROUPS
 from ..context import FRAGMENT, LaunchContext
 from ..gemm import wgmma
 from ..gemm.engine import extents
-from ..rewrite import dtype_of, map_children, scope, walk
+from ..rewrite import dtype_of, element_bytes, map_children, scope, walk
 from ..uniformity import Uniformity
 from ..views import view_source
 from .tensor_tiles import TensorTile, tensor_tile
@@ -95,7 +95,7 @@ def shallow(call: TileCall, threads: int) -> str:
     """Why one warp group does not multiply tiles of little depth by wgmma; "" for other products."""
     tile = call["b"].buffer
     depth = extents(call["b"])[1 if call.boolean("transpose_b") else 0]
-    item = tvm.DataType(dtype_of(tile)).bits // 8
+    item = element_bytes(tile)
     if threads == GROUP and item == 2 and depth * item <= SHALLOW:
         return f"one warp group multiplies tiles of depth {depth} faster by `mma.sync`"
     return ""

@@ -10,9 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import tvm
-
-from ..rewrite import dtype_of
+from ..rewrite import element_bytes
 
 LAYOUTS = {128: 1, 64: 2, 32: 3}  # swizzle in bytes, the widest first -> layout of a descriptor
 ALIGNMENT = 1024  # bytes of shared memory, after which every swizzle repeats
@@ -74,7 +72,7 @@ class TensorTile:
 def plain_tile(buffer: Any) -> TensorTile | None:
     """A tile row by row; None where no bulk copy writes one."""
     rows, columns = (int(extent) for extent in (1, *buffer.shape)[-2:])
-    itemsize = max(tvm.DataType(dtype_of(buffer)).bits // 8, 1)
+    itemsize = element_bytes(buffer)
     tile = TensorTile(rows, columns, itemsize, columns * itemsize, False)
     one_of_many = any(int(extent) != 1 for extent in buffer.shape[:-2])
     return None if tile.span % 16 or (one_of_many and tile.bytes % PLAIN_ALIGNMENT) else tile
@@ -85,7 +83,7 @@ def tensor_tile(buffer: Any) -> TensorTile | None:
     if len(buffer.shape) < 2:
         return None
     rows, columns = (int(extent) for extent in buffer.shape[-2:])
-    itemsize = max(tvm.DataType(dtype_of(buffer)).bits // 8, 1)
+    itemsize = element_bytes(buffer)
     span = next((span for span in LAYOUTS if columns * itemsize % span == 0), 0)
     tile = TensorTile(rows, columns, itemsize, span)
     if not span or rows % 8 or rows > MOST_ROWS:  # eight rows are what a swizzle repeats after

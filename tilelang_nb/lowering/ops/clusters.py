@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import tvm
 from tvm import tirx as tir
 from tvm.ir import StringImm
 from tvm.script.tirx import ptx
@@ -18,7 +17,7 @@ from tvm.script.tirx import ptx
 from tilelang_nb.language.tile_program import RegionOperand, TileCall
 
 from ..context import LaunchContext
-from ..rewrite import constant, dtype_of, nothing, sequence
+from ..rewrite import as_int32, constant, element_bytes, nothing, sequence
 
 CHUNK = 16  # bytes, of which bulk copies move whole numbers
 MOST_ROWS = 64  # that one copy starts a bulk copy for
@@ -46,8 +45,9 @@ class _Copy:
         self.call, self.launch, self.span = call, launch, call.span
         self.source: RegionOperand = call["source"]
         self.target: RegionOperand = call["target"]
-        self.block, self.barrier = call["block"], call["barrier"]
-        self.itemsize = max(tvm.DataType(dtype_of(self.source.buffer)).bits // 8, 1)
+        self.barrier = call["barrier"]
+        self.block = as_int32(call["block"])
+        self.itemsize = element_bytes(self.source.buffer)
         self.extents = [int(extent) for extent in self.source.extent if constant(extent) != 1] or [1]
         self.lead = tir.EQ(launch.thread, 0)
 
@@ -91,7 +91,7 @@ class _Copy:
                 for side in (self.target, self.source)
             ]
             copy = tir.call_extern(
-                "void", "tl_copy_to_block", *ends, tir.const(run * self.itemsize, "int32"), barrier, self._number()
+                "void", "tl_copy_to_block", *ends, tir.const(run * self.itemsize, "int32"), barrier, self.block
             )
             parts.append(tir.Evaluate(copy, self.span))
         fence = tir.Evaluate(ptx["fence.proxy.async.shared::cta"](), self.span)
@@ -99,10 +99,7 @@ class _Copy:
 
     def _at_barrier(self, name: str, *operands: Any) -> tir.Stmt:
         barrier = tir.address_of(tir.BufferLoad(self.barrier.buffer, list(self.barrier.begin)))
-        return tir.Evaluate(tir.call_extern("void", name, barrier, *operands, self._number()), self.span)
-
-    def _number(self) -> Any:
-        return self.block if dtype_of(self.block) == "int32" else tir.Cast("int32", self.block)
+        return tir.Evaluate(tir.call_extern("void", name, barrier, *operands, self.block), self.span)
 
     def _by_elements(self) -> tir.Stmt:
         """Every thread stores every so many-th element."""
@@ -111,7 +108,7 @@ class _Copy:
         number = turn * threads + self.launch.thread
         value = tir.BufferLoad(self.source.buffer, self._place(self.source, number))
         place = tir.address_of(tir.BufferLoad(self.target.buffer, self._place(self.target, number)))
-        store: Any = tir.Evaluate(tir.call_extern("void", "tl_store_at_block", place, value, self._number()), self.span)
+        store: Any = tir.Evaluate(tir.call_extern("void", "tl_store_at_block", place, value, self.block), self.span)
         if total % threads:
             store = tir.IfThenElse(number < total, store, None, self.span)
         count = tir.const(-(-total // threads), "int32")

@@ -10,7 +10,7 @@ from tvm.script.tirx import cuda, ptx
 from tilelang_nb.language.tile_program import TileCall
 
 from ..context import LaunchContext
-from ..rewrite import dtype_of
+from ..rewrite import as_int32, dtype_of
 
 ACROSS = "barriers across blocks"  # the fact: barriers that other blocks arrive at
 BY_HAND = "bulk copies by hand"  # the fact: the text has bulk copies, and barriers that count their bytes
@@ -29,8 +29,8 @@ def lower(call: TileCall, launch: LaunchContext) -> tir.Stmt:
             start = tir.SeqStmt([start, tir.Evaluate(ptx["fence.mbarrier_init.release.cluster"](), call.span)])
         return tir.IfThenElse(tir.EQ(launch.block_thread, tir.const(0, "int32")), start, None, call.span)
     if call.name == "barrier_arrive" and call["block"] is not None:
-        block = call["block"] if dtype_of(call["block"]) == "int32" else tir.Cast("int32", call["block"])
-        return tir.Evaluate(tir.call_extern("void", "tl_arrive_at_block", address, block), call.span)
+        arrive = tir.call_extern("void", "tl_arrive_at_block", address, as_int32(call["block"]))
+        return tir.Evaluate(arrive, call.span)
     if call.name == "barrier_arrive":
         return tir.Evaluate(ptx["mbarrier.arrive.shared::cta.b64"](address), call.span)
     if call.name == "copies_arrive":

@@ -16,7 +16,6 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import tvm
 from tvm import tirx as tir
 from tvm.script.tirx import ptx
 
@@ -26,7 +25,7 @@ from ..architecture import capability
 from ..context import LaunchContext
 from ..hopper.tensor_maps import MAPS, MOVED, Moved, TensorMap, map_variable
 from ..hopper.tensor_tiles import Box, TensorTile, boxes_of, bytes_of
-from ..rewrite import constant, dtype_of, nothing, sequence
+from ..rewrite import as_int32, constant, element_bytes, nothing, sequence
 from ..shared_memory import TILES
 from . import mbarriers
 from .copy_groups import BULK
@@ -156,14 +155,13 @@ def store_box(tensor: TensorMap, begin: Sequence[Any], start: Any, span: Any) ->
 
 
 def _number(index: Any) -> Any:
-    index = tir.const(index, "int32") if isinstance(index, int) else index
-    return index if dtype_of(index) == "int32" else tir.Cast("int32", index)
+    return tir.const(index, "int32") if isinstance(index, int) else as_int32(index)
 
 
 def tensor_map(array: RegionOperand, tile: TensorTile, launch: LaunchContext) -> TensorMap:
     """The map that shows the array in boxes of the region; one for each array and box."""
     buffer = array.buffer
-    itemsize = max(tvm.DataType(dtype_of(buffer)).bits // 8, 1)
+    itemsize = element_bytes(buffer)
     shape = list(buffer.shape)
     strides: list[Any] = [int(stride) * itemsize for stride in reversed(list(buffer.ty.strides or ())[:-1])]
     step: Any = itemsize
