@@ -214,6 +214,23 @@ def test_rows_of_a_product_by_hand(multiply: str, first: str, used: str) -> None
     np.testing.assert_array_equal(c, a.astype(np.float32) @ b.astype(np.float32))
 
 
+def test_sums_of_products_that_run_on_cannot_leave_the_registers() -> None:
+    """A statement that changes them in a layout of its own needs them elsewhere."""
+    doubled = "for r in T.serial(128):\n            for j in T.Parallel(128): {0}[r, j] = {0}[r, j] * 2"
+    text = BY_HAND.format(multiply=AWAITED, first=doubled.format("c"), used="c")
+    cell = tilelang_nb.compile_cell(text, {}, target="sim", arch="sm_90a")
+    (found,) = [one for one in cell.diagnostics if one.severity == "error"]
+    assert found.code == "TL210" and "`T.wgmma_gemm` in `c`" in found.message
+    assert text.split("\n")[found.span.line - 1].strip() == AWAITED
+    assert "T.copy(c, tile)" in found.help
+    a, b, _ = operands()
+    c = np.zeros((128, 128), np.float32)
+    a, b = np.ascontiguousarray(a[:128, :64]), np.ascontiguousarray(b[:64, :128])
+    cured = f"T.copy(c, D)\n        {doubled.format('D')}"
+    run(BY_HAND.format(multiply=AWAITED, first=cured, used="D"), a, b, c)
+    np.testing.assert_array_equal(c, a.astype(np.float32) @ b.astype(np.float32) * 2)
+
+
 def test_a_swizzle_of_the_text_that_bulk_copies_have_is_as_annotated() -> None:
     annotated = "T.annotate_layout({A_s: T.make_swizzled_layout(A_s), B_s: T.make_swizzled_layout(B_s)})"
     text = PRODUCT.format(width=256, threads=256, stages=3, inside="pass", after="T.copy(c, C[by * 128, bx * 128])")

@@ -15,8 +15,8 @@ An operation is one module of `lowering/ops` (or `lowering/gemm`) with
 - `legalise` has run: gemm has C as one whole fragment and A, B as regions of shared
   tiles, or as whole fragments where tensor cores multiply; reduce has a whole
   fragment as source and as target; cumulate has regions of shared tiles; finalize_reducer has whole fragments.  A
-  fragment that no
-  layout serves was demoted, or is read through a tile: it is a shared tile by then, and the call was legalised again.
+  fragment that no layout serves was demoted, or is read through a tile: it is a shared tile by then, and the call was
+  legalised again.
 - The result may use shared memory like any user's statement: barriers are inserted later from the accesses.  It may
   hold AllocBuffer of scope "local"; shared memory comes from `launch.scratch`.
 - Statements without a span get the span of the call.  Indices are guarded later (global memory only).

@@ -7,8 +7,7 @@ all fragment elements they touch.
 Layouts that the text gives come first, and are given up where the uses of their fragment need another one; those of
 loops come after the products, which have no choice.  Then the strictest users speak: matrix products, then reductions
 (the result lies where the rows of the source lie), then loops, the largest first; whatever they settle is carried on
-until nothing changes.  A loop that touches no settled fragment
-gets neighbouring threads for neighbouring elements.
+until nothing changes.  A loop that touches no settled fragment gets neighbouring threads for neighbouring elements.
 
 Sums of a product that later statements read in another layout go through a shared tile (`sums_through_tiles.py`).
 Another fragment whose uses cannot be reconciled is *demoted*: it becomes a shared tile and the launch is legalised
@@ -35,7 +34,7 @@ from .nests import Nest, Site, Sites, collect
 from .ops.elementwise import TILE
 from .ops.operations import OPERATIONS
 from .rewrite import constant, scope, size, variables, walk
-from .sums_through_tiles import of_products, put_through_tiles
+from .sums_through_tiles import put_through_tiles
 from .vectors import vector_width
 
 # A fragment that plain statements of all threads use is held by each of them, up to this size.
@@ -61,7 +60,7 @@ def infer_layouts(function: Any, launch: LaunchContext) -> Any:
             for buffer in by_hand:
                 give_up(buffer, "its uses need another one", launch)
             continue
-        sums = conflicts & of_products(site.call for site in sites.operations)
+        sums = conflicts & _of_products(sites, "c")
         if sums and put_through_tiles(sums, launch):
             function = legalised(launch, set(launch.facts.get("demoted", ())))
             continue
@@ -71,7 +70,7 @@ def infer_layouts(function: Any, launch: LaunchContext) -> Any:
             remedy = f"copy them first, `T.copy({buffer.name}, tile)`, and use the tile"
             launch.report(say.ThreadMapping(problem=problem, remedy=remedy), awaited[buffer])
             return function
-        kept = conflicts & _of_products(sites) if has_roles(launch) else set()
+        kept = conflicts & _of_products(sites, "abc") if has_roles(launch) else set()
         if kept:  # their tiles lie as warp groups want them, and nothing else could multiply them
             name = min(buffer.name for buffer in kept)
             problem = f"no layout in registers serves all uses of `{name}`, which a product of warp groups has there"
@@ -100,10 +99,10 @@ def _awaited(sites: Sites, launch: LaunchContext) -> dict[Any, Any]:
     }
 
 
-def _of_products(sites: Sites) -> set[Any]:
-    """The fragments that products multiply or add to."""
+def _of_products(sites: Sites, operands: str) -> set[Any]:
+    """The fragments that are some operands of products: "a", "b" and the sums "c"."""
     calls = [site.call for site in sites.operations if site.call.name == "gemm"]
-    return {call[name].buffer for call in calls for name in "abc" if scope(call[name].buffer) == FRAGMENT}
+    return {call[name].buffer for call in calls for name in operands if scope(call[name].buffer) == FRAGMENT}
 
 
 def _fragments(body: Any) -> set[Any]:

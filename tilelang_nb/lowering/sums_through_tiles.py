@@ -18,10 +18,13 @@ from tilelang_nb.language.tile_program import operation, operation_name, region
 
 from .context import SHARED, LaunchContext
 from .loop_effects import Effects
-from .rewrite import dtype_of, map_children, scope, sequence, statements, substitute
+from .rewrite import dtype_of, map_children, sequence, statements, substitute
 from .views import root, views
 
+# Facts of a launch.
 THROUGH_TILES = "sums through tiles"  # fragment -> ThroughTile
+_TRIED = "sums tried through tiles"  # the fragments that were asked for
+_BEFORE = "tile program before sums through tiles"
 
 
 @dataclass(frozen=True)
@@ -37,8 +40,8 @@ def put_through_tiles(buffers: set[Any], launch: LaunchContext) -> bool:
 
     A fragment for which that did not help is not tried again.
     """
-    tried: set[Any] = launch.facts.setdefault("tried through tiles", set())
-    original = launch.facts.setdefault("tile before tiles", launch.facts["tile"])
+    tried: set[Any] = launch.facts.setdefault(_TRIED, set())
+    original = launch.facts.setdefault(_BEFORE, launch.facts["tile"])
     through: dict[Any, ThroughTile] = launch.facts.setdefault(THROUGH_TILES, {})
     failed = buffers & through.keys()
     for buffer in failed:
@@ -65,11 +68,11 @@ class _Split:
         self.sources = views(body)
         self.tile = before.tile if before is not None else None
         self.made: ThroughTile | None = None
-        self.seen_whole = any(root(view, self.sources).same_as(buffer) for view in self.sources)
+        self.is_viewed = any(root(view, self.sources).same_as(buffer) for view in self.sources)
 
     def statement(self, node: Any) -> Any:
         """Descend to the sequence whose statements share the fragment."""
-        if self.seen_whole or self.made is not None:
+        if self.is_viewed or self.made is not None:
             return node
         if not isinstance(node, tir.SeqStmt):
             return map_children(node, self.statement)
@@ -123,8 +126,3 @@ def _waits(node: Any) -> bool:
 
     tvm_ffi.structural_walk(node, (tvm.ir.Call, look))
     return bool(found)
-
-
-def of_products(calls: Any) -> set[Any]:
-    """The fragments that products add to."""
-    return {call["c"].buffer for call in calls if call.name == "gemm" and scope(call["c"].buffer) != SHARED}
