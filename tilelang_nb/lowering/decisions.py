@@ -10,10 +10,11 @@ from .annotated_layouts import FACTS as LAYOUTS
 from .annotated_layouts import LOOPS
 from .hopper.operand_facts import tile_facts
 from .hopper.plan import multiplies
+from .nests import WARP_GROUP
 from .pipeline_phases import product_name
 from .plan_pipelines import IN_TURN
 from .shared_memory import TILES
-from .spans import source_span
+from .spans import line_of
 from .sums_through_tiles import THROUGH_TILES
 
 
@@ -44,34 +45,34 @@ def _decisions(facts: dict[str, Any], is_own: Callable[[str], bool]) -> Iterator
     """is_own: whether a name is one of the compiler's, which no report shows."""
     for span, engine, warps in facts.get("products", ()):
         value = "CUDA cores" if engine.instruction is None else f"{engine.name}, {warps}"
-        yield Decision("product", value, engine.reason, _line(span))
+        yield Decision("product", value, engine.reason, line_of(span))
     for plan in facts.get("pipelines", ()):
         tiles = ", ".join(tile.name for tile in plan.tiles)
         value = f"{plan.stages} stage{'s' * (plan.stages > 1)} of {tiles}"
-        yield Decision("pipeline", value, plan.reason, _line(plan.loop.span))
+        yield Decision("pipeline", value, plan.reason, line_of(plan.loop.span))
     for copy in facts.get(IN_TURN, ()):
         tile = copy.call["target"].buffer.name
-        yield Decision("pipeline", f"{tile} is copied in its turn", copy.reason, _line(copy.call.span))
+        yield Decision("pipeline", f"{tile} is copied in its turn", copy.reason, line_of(copy.call.span))
     roles = facts.get("roles")
     if isinstance(roles, str):
         place = getattr(roles, "span", None)
         loop = next((plan.loop.span for plan in facts.get("pipelines", ()) if multiplies(plan)), None)
-        yield Decision("roles", "all warp groups do the same", roles, _line(place) or _line(loop))
+        yield Decision("roles", "all warp groups do the same", roles, line_of(place) or line_of(loop))
     elif roles is not None:
-        groups = roles.consumers // 128
+        groups = roles.consumers // WARP_GROUP
         value = f"1 warp group copies, {groups} comput{'es' if groups == 1 else 'e'}"
-        yield Decision("roles", value, line=_line(roles.plans[0].loop.span))
+        yield Decision("roles", value, line=line_of(roles.plans[0].loop.span))
         yield from _in_roles(roles)
     for buffer, annotation in facts.get(LAYOUTS, {}).items():
         taken = "as annotated" if not annotation.refused else "not as annotated"
-        yield Decision("layout", f"{buffer.name} {taken}", annotation.refused, _line(annotation.span))
+        yield Decision("layout", f"{buffer.name} {taken}", annotation.refused, line_of(annotation.span))
     for loops, annotation in facts.get(LOOPS, {}).items():
         names = ", ".join(f"`{var.name}`" for var in loops)
         taken = "as its `loop_layout` says" if not annotation.refused else "not as its `loop_layout` says"
-        yield Decision("layout", f"the loop over {names} is {taken}", annotation.refused, _line(annotation.span))
+        yield Decision("layout", f"the loop over {names} is {taken}", annotation.refused, line_of(annotation.span))
     for buffer, through in facts.get(THROUGH_TILES, {}).items():
         value = f"{buffer.name} is read in a shared tile from here on"
-        yield Decision("layout", value, "no layout in registers serves all of its uses", _line(through.span))
+        yield Decision("layout", value, "no layout in registers serves all of its uses", line_of(through.span))
     for buffer, swizzle in facts.get("swizzles", {}).items():
         row = f"r / {swizzle.every}" if swizzle.every > 1 else "r"
         if not is_own(buffer.name):
@@ -84,13 +85,13 @@ def _in_roles(roles: Any) -> Iterator[Decision]:
         first, second = product_name(overlap.first), product_name(overlap.second)
         reason = "the statements between them run beside the second one until one overwrites what the first computed"
         value = f"{first} of a turn is started before {second} of the turn before"
-        yield Decision("overlap", value, reason, _line(overlap.second.span))
+        yield Decision("overlap", value, reason, line_of(overlap.second.span))
     epilogue = roles.epilogue
     if epilogue is not None:
         value = f"{epilogue.call['target'].buffer.name} is stored by bulk copies"
         boxes = f"{epilogue.boxes} box{'es' * (epilogue.boxes > 1)} of each warp group"
         reason = f"{boxes}, through {epilogue.slots} in shared memory"
-        yield Decision("results", value, reason, _line(epilogue.call.span))
+        yield Decision("results", value, reason, line_of(epilogue.call.span))
     staying = roles.staying
     if staying is not None:
         blocks = f"{staying.blocks:,}" if isinstance(staying.blocks, int) else "as many blocks as multiprocessors"
@@ -111,8 +112,3 @@ def _tiles(launch: Any) -> Iterator[Decision]:
                 yield Decision("swizzle", buffer.name, str(known))
             else:
                 yield Decision(known.subject, f"{buffer.name}: {known.value}", known.reason, known.line)
-
-
-def _line(span: Any) -> int | None:
-    place = source_span(span)
-    return None if place is None else place.line

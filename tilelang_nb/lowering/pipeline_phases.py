@@ -17,21 +17,16 @@ from tvm import tirx as tir
 from tilelang_nb.language.tile_program import TileCall, operation_name, read
 
 from .hopper.overlap import Overlap
+from .nests import WARP_GROUP
 from .pipeline_chart import GAP, NEXT, Chart, Drawing, Phase, Ring
 from .pipelines import Pipeline, Producer
 from .rewrite import constant, dtype_of, each_statement
-from .spans import source_span
+from .spans import line_of
 
 MOST_COLUMNS = 12  # of the first turns
 OTHER = "other statements"
-WARP, GROUP = 32, 128
+WARP = 32
 Phases = list[Phase]
-
-
-def line_of(span: Any) -> int | None:
-    """The line of the cell."""
-    place = source_span(span)
-    return None if place is None else place.line
 
 
 def lines_of(nodes: Iterable[Any]) -> tuple[int, ...]:
@@ -59,15 +54,19 @@ def chart_of(plan: Pipeline, launch: Any) -> Chart | None:
 # ---- T.tma_copy of the text
 
 
+def copies_of(loop: Any) -> list[TileCall]:
+    """The `T.tma_copy` of a loop that start ahead."""
+    calls = [read(loop.body[at].value, loop.body[at].span) for at in loop.starts]
+    return [call for call in calls if call.name == "tma_copy"]
+
+
 def chart_of_copies(loop: Any, stages: int) -> Chart:
     """The chart of a loop whose `T.tma_copy` start ahead, as `hopper/copies_ahead.py` carries it out."""
-    calls = [read(loop.body[at].value, loop.body[at].span) for at in loop.starts]
-    copies = [call for call in calls if call.name == "tma_copy"]
     ring = Ring(
         tuple(tile.name for tile in loop.tiles),
         stages,
         sum(map(tile_bytes, loop.tiles)),
-        tuple(line for call in copies for line in _lines(call)),
+        tuple(line for call in copies_of(loop) for line in _lines(call)),
         ", ".join(barrier.name for barrier in loop.barriers),
         barrier=True,
     )
@@ -121,7 +120,7 @@ def _ring(producers: Iterable[Producer], versions: int, full: str, empty: str = 
 def _with_roles(plan: Pipeline, launch: Any, roles: Any, made: list[Any]) -> Chart:
     """made: the rings of the loop, with their barriers."""
     turns = constant(plan.loop.extent)
-    warps, groups = roles.consumers // WARP, roles.consumers // GROUP
+    warps, groups = roles.consumers // WARP, roles.consumers // WARP_GROUP
     rings = [_ring(ring.producers, plan.stages, ring.full.name, ring.empty.name, warps) for ring in made]
     products = [call for call in map(_product, plan.body) if call is not None]
     wanted = {call[name].buffer for call in products for name in "ab"}
@@ -152,12 +151,11 @@ def _with_roles(plan: Pipeline, launch: Any, roles: Any, made: list[Any]) -> Cha
         phases = _beside(plan, overlap, turns, len(kept), end)
         rounds = 1
     else:
-        parts = [_run(part) for part in _parts(plan, made)]
-        places = list(_parts(plan, made))
+        parts = [(part, *_run(part)) for part in _parts(plan, made)]
 
         def turn(number: int) -> Phases:
             found = []
-            for (name, lines), part in zip(parts, places):
+            for part, name, lines in parts:
                 waits = tuple((number_of[id(ring)], number) for ring in made if ring.first in part)
                 releases = tuple((number_of[id(ring)], number) for ring in made if ring.last in part)
                 found.append(Phase(_label(plan, number, turns), ((name, number, lines),), waits, releases))

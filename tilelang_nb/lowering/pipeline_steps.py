@@ -5,16 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tilelang_nb.language.tile_program import read
+from tilelang_nb.language.tile_program import TileCall
 
 from .context import LaunchContext
 from .hopper.copies_ahead import AHEAD
 from .pipeline_chart import Chart
-from .pipeline_phases import chart_of, chart_of_copies, line_of, tile_bytes
+from .pipeline_phases import chart_of, chart_of_copies, copies_of, tile_bytes
 from .pipeline_picture import loop_html
-from .pipelines import Pipeline, Producer, wanted_stages
+from .pipelines import Pipeline, wanted_stages
 from .plan_pipelines import IN_TURN
 from .rewrite import constant
+from .spans import line_of
 
 SHOWN_TURNS = 6  # of a picture
 
@@ -195,7 +196,7 @@ def _steps(
         CopyGroup(
             line_of(plan.body[group[0].first_use].span),
             max((plan.stages - 1) * count - 1, 0) if number == 0 else plan.stages * count - number - 1,
-            tuple(map(_copy, group)),
+            tuple(_copy(producer.call, producer.target) for producer in group),
         )
         for number, group in enumerate(plan.groups)
     )
@@ -216,17 +217,7 @@ def _steps(
 
 def _copies_by_hand(loop: Any, stages: int, symbol: str) -> PipelineSteps:
     """A loop whose `T.tma_copy` start ahead."""
-    calls = [read(loop.body[at].value, loop.body[at].span) for at in loop.starts]
-    copies = tuple(
-        AheadCopy(
-            call["target"].buffer.name,
-            call["source"].buffer.name,
-            line_of(call.span),
-            tile_bytes(call["target"].buffer),
-        )
-        for call in calls
-        if call.name == "tma_copy"
-    )
+    copies = tuple(_copy(call, call["target"].buffer) for call in copies_of(loop))
     return PipelineSteps(
         line=line_of(loop.node.span),
         variable=loop.node.loop_var.name,
@@ -241,6 +232,5 @@ def _copies_by_hand(loop: Any, stages: int, symbol: str) -> PipelineSteps:
     )
 
 
-def _copy(producer: Producer) -> AheadCopy:
-    tile = producer.target
-    return AheadCopy(tile.name, producer.call["source"].buffer.name, line_of(producer.call.span), tile_bytes(tile))
+def _copy(call: TileCall, tile: Any) -> AheadCopy:
+    return AheadCopy(tile.name, call["source"].buffer.name, line_of(call.span), tile_bytes(tile))

@@ -12,3 +12,9 @@ def source_span(span: Any) -> Span | None:
     if span is None:
         return None
     return Span(int(span.line), int(span.column) - 1, int(span.end_line), int(span.end_column) - 1)
+
+
+def line_of(span: Any) -> int | None:
+    """The line of the cell where a TVM span begins; None for no span."""
+    place = source_span(span)
+    return None if place is None else place.line
