@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterable
 from typing import Any
 
 import tvm
@@ -17,21 +18,17 @@ def growth(body: Any, block: Any, width: int) -> int:
 
     body: of a launch, inside of its axes.  block: the variable of the axis; width: its extent.
     """
-    analyzer = tvm.sym.Analyzer()
-    bound: dict[Any, Any] = {}
+    inside = _outside_loops(body)
+    bound = _bound(inside)
+    places = sorted({0, width // 4, width // 2, 3 * width // 4, width - 1})
     change = 0
-    for node in _outside_loops(body):
-        if isinstance(node, tir.Bind):
-            bound[node.var] = substitute(node.value, {var: bound[var] for var in variables(node.value) if var in bound})
+    for node in inside:
         if not isinstance(node, tir.For) or constant(node.extent) is not None:
             continue
-        extent = substitute(node.extent, {var: bound[var] for var in variables(node.extent) if var in bound})
+        extent = substitute(node.extent, bound)
         if variables(extent) != {block}:
             continue
-        places = sorted({0, width // 4, width // 2, 3 * width // 4, width - 1})
-        turns: list[Any] = [
-            constant(analyzer.simplify(substitute(extent, {block: tir.const(at, "int32")}))) for at in places
-        ]
+        turns: list[Any] = _turns(extent, block, places)
         if None in turns:
             return 0
         steps = {(b > a) - (b < a) for a, b in itertools.pairwise(turns)} - {0}
@@ -46,21 +43,32 @@ def lengths(loops: list[Any], body: Any, block: Any, width: int) -> list[int] | 
 
     body, block, width: as for `growth`.
     """
-    analyzer = tvm.sym.Analyzer()
-    bound = {node.var: node.value for node in _outside_loops(body) if isinstance(node, tir.Bind)}
+    bound = _bound(_outside_loops(body))
     total = [0] * width
     for node in loops:
-        extent = node.extent
-        for _ in range(len(bound)):
-            extent = substitute(extent, {var: bound[var] for var in variables(extent) if var in bound})
+        extent = substitute(node.extent, bound)
         if not variables(extent) <= {block}:
             return None
-        for at in range(width):
-            turns = constant(analyzer.simplify(substitute(extent, {block: tir.const(at, "int32")})))
+        for at, turns in enumerate(_turns(extent, block, range(width))):
             if turns is None:
                 return None
             total[at] += max(turns, 0)
     return total
+
+
+def _turns(extent: Any, block: Any, places: Iterable[int]) -> list[int | None]:
+    """The extent of a loop in some blocks, by their place along an axis; None where it is not known."""
+    analyzer = tvm.sym.Analyzer()
+    return [constant(analyzer.simplify(substitute(extent, {block: tir.const(at, "int32")}))) for at in places]
+
+
+def _bound(inside: list[Any]) -> dict[Any, Any]:
+    """The variables that statements bind, with their values over the axes of the launch."""
+    found: dict[Any, Any] = {}
+    for node in inside:
+        if isinstance(node, tir.Bind):
+            found[node.var] = substitute(node.value, found)
+    return found
 
 
 def _outside_loops(node: Any) -> list[Any]:
