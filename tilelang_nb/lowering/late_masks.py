@@ -19,7 +19,7 @@ from tvm import tirx as tir
 
 from .context import LaunchContext
 from .own_names import with_own_names
-from .place_copies import is_short_of_registers, products_of
+from .place_copies import in_loops_ahead, is_short_of_registers, products_of
 from .rewrite import Load, has, is_nothing, loop, map_children, nothing, sequence, statements, variables
 
 EXACT = "f32.f16.f16.f32"  # the types of the instruction
@@ -27,15 +27,7 @@ EXACT = "f32.f16.f16.f32"  # the types of the instruction
 
 def add_masks_later(function: Any, launch: LaunchContext) -> Any:
     """The stage."""
-    loops = {plan.loop.loop_var for plan in launch.facts.get("pipelines", ()) if plan.stages > 1}
-
-    def visit(node: Any) -> Any:
-        if isinstance(node, tir.For) and node.loop_var in loops:
-            return _later(node, launch)
-        return map_children(node, visit)
-
-    body = visit(function.body) if loops else function.body
-    return function if body.same_as(function.body) else function.with_body(body)
+    return in_loops_ahead(function, launch, _later)
 
 
 def _later(node: Any, launch: LaunchContext) -> Any:

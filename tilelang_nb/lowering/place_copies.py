@@ -11,12 +11,12 @@ It is done for turns of several products, as those of an attention; a turn of on
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-import tvm
 from tvm import tirx as tir
 
-from .accesses import waits_for_copies
+from .accesses import starts_copy, waits_for_copies
 from .context import LaunchContext
 from .gemm.mma import STEPS
 from .index_arithmetic import fold_indices
@@ -35,16 +35,19 @@ from .rewrite import (
     variables,
 )
 
-COPIES = ("tirx.ptx.cp_async_cg", "tirx.ptx.cp_async_ca")
-
 
 def place_copies(function: Any, launch: LaunchContext) -> Any:
     """The stage."""
+    return in_loops_ahead(function, launch, _placed)
+
+
+def in_loops_ahead(function: Any, launch: LaunchContext, change: Callable[[Any, LaunchContext], Any]) -> Any:
+    """The launch with a change of each loop whose copies run ahead."""
     loops = {plan.loop.loop_var for plan in launch.facts.get("pipelines", ()) if plan.stages > 1}
 
     def visit(node: Any) -> Any:
         if isinstance(node, tir.For) and node.loop_var in loops:
-            return _placed(node, launch)
+            return change(node, launch)
         return map_children(node, visit)
 
     body = visit(function.body) if loops else function.body
@@ -131,7 +134,7 @@ def _copies_alone(node: Any) -> bool:
         inner = inner.body
     if not isinstance(node, tir.For) or constant(node.min) != 0 or not isinstance(inner, tir.Evaluate):
         return False
-    return isinstance(inner.value, tvm.ir.Call) and getattr(inner.value.op, "name", "").startswith(COPIES)
+    return starts_copy(inner.value)
 
 
 def _tiles(node: Any) -> set[Any]:
