@@ -249,12 +249,9 @@ def _generate(lowered: Lowered, arch: str, options: dict[str, Any], span: Span |
     for launch, swizzle in zip(lowered.launches, lowered.swizzles or [None] * len(lowered.launches)):
         writer = ReportWriter()
         function = short_powers(spell_out(launch, writer, arch))
-        if cluster_of(launch) != (1, 1, 1):  # the blocks of a cluster are neighbours as they are started
-            pass
-        elif swizzle is not None and not writer.sites:  # reports name blocks as they are started
-            function = in_panels(function, *swizzle)
-        elif not writer.sites:
-            function = longest_first(function)
+        # Reports name blocks as they are started, and those of a cluster are neighbours then.
+        if not writer.sites and cluster_of(launch) == (1, 1, 1):
+            function = longest_first(function) if swizzle is None else in_panels(function, *swizzle)
         if writer.sites:
             function = _with_parameter(function, writer)
         functions[str(launch.attrs["global_symbol"])] = without_count(without_tensor_maps(function))
