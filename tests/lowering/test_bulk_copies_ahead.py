@@ -121,8 +121,10 @@ def test_too_many_stages_for_the_memory_are_fewer() -> None:
     assert findings == () and versions(result) == 14
 
 
-def test_a_wait_for_the_wrong_lap_is_found() -> None:
-    text = text_of(parity="(ko + 1) % 2")
+@pytest.mark.parametrize("parity", ["(ko + 1) % 2", "(ko + ko // 8) % 2"])
+def test_a_wait_for_the_wrong_lap_is_found(parity: str) -> None:
+    """Also where it is the wrong one in late turns only."""
+    text = text_of(parity=parity)
     _, _, _, findings = run(text)
     assert findings and findings[0].code in ("TL401", "TL405")
     line = text.splitlines()[findings[0].span.line - 1]

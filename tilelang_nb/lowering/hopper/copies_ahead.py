@@ -46,7 +46,7 @@ from ..views import views
 from .tile_statements import element, encoded, evaluate
 
 AHEAD = "loops of T.tma_copy"  # the fact: loops whose copies start ahead, with their stages
-LAPS = 8  # turns that the parity of a wait is compared for
+TURNS = 1024  # how many the parity of a wait is compared for, where the loop does not have fewer
 
 
 @dataclass(frozen=True)
@@ -164,8 +164,12 @@ def _is_of_turn(parity: Any, node: Any) -> bool:
     low = constant(node.min)
     if low is None:
         return False
-    values = [_number(parity, node.loop_var, low + turn) for turn in range(LAPS)]
-    return all(value is not None and value & 1 == turn % 2 for turn, value in enumerate(values))
+    extent = constant(node.extent)
+    for turn in range(TURNS if extent is None else min(extent, TURNS)):
+        value = _number(parity, node.loop_var, low + turn)
+        if value is None or value & 1 != turn % 2:
+            return False
+    return True
 
 
 _OPERATORS: dict[Any, Any] = {
