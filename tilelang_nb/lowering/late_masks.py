@@ -18,8 +18,9 @@ import tvm_ffi
 from tvm import tirx as tir
 
 from .context import LaunchContext
+from .operands_ahead import products_of
 from .own_names import with_own_names
-from .place_copies import in_loops_ahead, is_short_of_registers, products_of
+from .place_copies import in_loops_ahead, is_short_of_registers
 from .rewrite import Load, has, is_nothing, loop, map_children, nothing, sequence, statements, variables
 
 EXACT = "f32.f16.f16.f32"  # the types of the instruction

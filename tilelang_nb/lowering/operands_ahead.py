@@ -148,7 +148,7 @@ def _turn(node: Any, launch: LaunchContext) -> _Turn | None:
     """The parts of the turn of a loop; None where the loop does something else, or registers are too few."""
     parts = statements(node.body)
     waits = [at for at, one in enumerate(parts) if isinstance(one, tir.Evaluate) and waits_for_copies(one.value)]
-    products = [at for at, one in enumerate(parts) if isinstance(one, tir.For) and STEPS in one.annotations]
+    products = products_of(parts)
     if waits != [1] or len(products) != 1 or not isinstance(parts[0], tir.Bind):
         return None
     steps = parts[products[0]]
@@ -179,15 +179,24 @@ def _plain(turn: _Turn) -> bool:
 
 def _local(node: Any) -> bool:
     """Touches nothing but registers."""
-    found = variables(node)
-    return all(scope(var) in ("local", "local.var") for var in found if isinstance(var.ty, tir.BufferType))
+    return all(scope(array) in ("local", "local.var") for array in arrays_in(node))
 
 
 def _fits(turn: _Turn, launch: LaunchContext) -> bool:
     operands = sum(words(one) for one in turn.operands)
-    held = {var for var in variables(turn.product) if isinstance(var.ty, tir.BufferType)} - set(turn.operands)
+    held = arrays_in(turn.product) - set(turn.operands)
     most = min(MOST_REGISTERS, REGISTER_FILE // launch.threads)
     return 2 * operands + sum(words(one) for one in held) + OTHERS <= most
+
+
+def products_of(parts: list[Any]) -> list[int]:
+    """The positions of the products of a turn."""
+    return [at for at, one in enumerate(parts) if isinstance(one, tir.For) and STEPS in one.annotations]
+
+
+def arrays_in(node: Any) -> set[Any]:
+    """The arrays, of threads and in memory, that occur in a node."""
+    return {var for var in variables(node) if isinstance(var.ty, tir.BufferType)}
 
 
 def words(buffer: Any) -> int:

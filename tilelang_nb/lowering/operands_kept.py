@@ -17,8 +17,7 @@ from tvm import tirx as tir
 
 from .accesses import waits_for_copies
 from .context import LaunchContext
-from .gemm.mma import STEPS
-from .operands_ahead import MOST_REGISTERS, OTHERS, REGISTER_FILE, stored_arrays, words
+from .operands_ahead import MOST_REGISTERS, OTHERS, REGISTER_FILE, arrays_in, products_of, stored_arrays, words
 from .own_names import with_own_names
 from .rewrite import Load, loop, map_children, scope, sequence, size, statements, variables
 
@@ -37,12 +36,12 @@ def keep_operands(function: Any, launch: LaunchContext) -> Any:
 
 def _kept(node: Any, launch: LaunchContext) -> Any:
     parts = statements(node.body)
-    products = [at for at, one in enumerate(parts) if isinstance(one, tir.For) and STEPS in one.annotations]
+    products = products_of(parts)
     waits = [at for at, one in enumerate(parts) if isinstance(one, tir.Evaluate) and waits_for_copies(one.value)]
     if not products or not waits or waits[0] > products[0] or len(products) < 2:
         return node  # a loop of one product has its operands a step ahead instead
     changing = _defined(node) | _written(node)
-    held = {var for at in products for var in _arrays(statements(parts[at].body)[-1])}
+    held = {var for at in products for var in arrays_in(statements(parts[at].body)[-1])}
     operands = {at: _operands(parts[at]) for at in products}
     held -= {array for found in operands.values() for array in found}
     room = min(MOST_REGISTERS, REGISTER_FILE // launch.threads) - OTHERS - sum(map(words, held))
@@ -111,12 +110,8 @@ def _written(node: Any) -> set[Any]:
 
 def _from_shared(node: Any, array: Any) -> bool:
     """Does a statement load matrices from shared memory into an array, and touch nothing else?"""
-    used = {var for var in variables(node) if isinstance(var.ty, tir.BufferType)} - {array}
+    used = arrays_in(node) - {array}
     return bool(used) and all(scope(var).startswith("shared") for var in used)
-
-
-def _arrays(node: Any) -> set[Any]:
-    return {var for var in variables(node) if isinstance(var.ty, tir.BufferType)}
 
 
 def _wider(node: Any, array: Any, wide: Any, step: Any) -> Any:

@@ -18,9 +18,8 @@ from tvm import tirx as tir
 
 from .accesses import starts_copy, waits_for_copies
 from .context import LaunchContext
-from .gemm.mma import STEPS
 from .index_arithmetic import fold_indices
-from .operands_ahead import MOST_REGISTERS, OTHERS, REGISTER_FILE, commits, stored_arrays, words
+from .operands_ahead import MOST_REGISTERS, OTHERS, REGISTER_FILE, arrays_in, commits, products_of, stored_arrays, words
 from .rewrite import (
     branch,
     constant,
@@ -54,16 +53,11 @@ def in_loops_ahead(function: Any, launch: LaunchContext, change: Callable[[Any, 
     return function if body.same_as(function.body) else function.with_body(body)
 
 
-def products_of(parts: list[Any]) -> list[int]:
-    """The positions of the products of a turn."""
-    return [at for at, one in enumerate(parts) if isinstance(one, tir.For) and STEPS in one.annotations]
-
-
 def is_short_of_registers(parts: list[Any], launch: LaunchContext) -> bool:
     """Do the accumulators and operands of a turn's products, and what else a thread holds, need more than there are?"""
     products = [statements(parts[at].body) for at in products_of(parts)]
     loaded = [{array for one in product[:-1] for array in stored_arrays(one)} for product in products]
-    held = {var for product in products for var in _arrays(product[-1])}.difference(*loaded)
+    held = {var for product in products for var in arrays_in(product[-1])}.difference(*loaded)
     needed = sum(map(words, held)) + max(sum(map(words, arrays)) for arrays in loaded) + OTHERS
     return needed > min(MOST_REGISTERS, REGISTER_FILE // launch.threads)
 
@@ -138,8 +132,4 @@ def _copies_alone(node: Any) -> bool:
 
 
 def _tiles(node: Any) -> set[Any]:
-    return {var for var in variables(node) if isinstance(var.ty, tir.BufferType) and scope(var).startswith("shared")}
-
-
-def _arrays(node: Any) -> set[Any]:
-    return {var for var in variables(node) if isinstance(var.ty, tir.BufferType)}
+    return {array for array in arrays_in(node) if scope(array).startswith("shared")}
