@@ -16,6 +16,7 @@ from functools import cached_property
 NEXT = "′"  # marks turns of the next execution of a loop
 GAP = "…"
 MARKS = {"copy": "+", "wait": ">", "use": "*"}
+LEGEND = "+ the copy starts, > it is under way or there, * in use from its wait until it is given back"
 
 
 @dataclass(frozen=True)

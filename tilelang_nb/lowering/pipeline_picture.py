@@ -8,7 +8,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
-from .pipeline_chart import MARKS, Chart, ChartLane
+from .pipeline_chart import LEGEND, MARKS, Chart, ChartLane
 
 if TYPE_CHECKING:
     from .pipeline_steps import PipelineSteps
@@ -28,11 +28,9 @@ def loop_html(loop: PipelineSteps) -> str:
     """What is known of a pipelined loop: its summary, and the chart where copies run ahead."""
     lines = [f"<div>{escape(line)}</div>" for line in (loop.headline, *loop.left_behind)]
     if loop.chart is not None:
-        lines.insert(1, f'<div style="overflow-x:auto">{_table(loop.chart, loop.variable)}</div><div>{LEGEND}</div>')
+        table = _table(loop.chart, loop.variable)
+        lines.insert(1, f'<div style="overflow-x:auto">{table}</div><div>{escape(LEGEND)}</div>')
     return f'<div style="margin:0.5em 0">{"".join(lines)}</div>'
-
-
-LEGEND = "+ the copy starts, &gt; it is under way or there, * in use from its wait until it is given back"
 
 
 def _table(chart: Chart, variable: str) -> str:

@@ -9,7 +9,7 @@ from tilelang_nb.language.tile_program import TileCall
 
 from .context import LaunchContext
 from .hopper.copies_ahead import AHEAD
-from .pipeline_chart import Chart
+from .pipeline_chart import LEGEND, Chart
 from .pipeline_phases import chart_of, chart_of_copies, copies_of, tile_bytes
 from .pipeline_picture import loop_html
 from .pipelines import Pipeline, wanted_stages
@@ -79,7 +79,7 @@ class PipelineSteps:
         lines = [self.headline]
         if self.chart is not None and self.engine == "bulk":
             lines += _aligned(self.chart.rows())
-            lines.append("  + the copy starts, > it is under way or there, * between its wait and its being given back")
+            lines.append(f"  {LEGEND}")
         elif self.ahead:
             rows = [("", "starts", *(f"version {version}" for version in range(self.stages)))]
             rows.append(self._row("before", None, self.held(-1)))
