@@ -54,7 +54,7 @@ def test_arguments_keep_the_names_of_the_cell() -> None:
 
 def test_other_names_stay_as_they_are() -> None:
     text = kernel("loop", "row", "cuda").cuda_source
-    assert "for (int row = 0; row < max(m, 0); ++row)" in text or "int row = 0" in text
+    assert "int row = 0" in text
     assert not re.search(r"\brow_\b", text)
 
 
