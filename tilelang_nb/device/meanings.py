@@ -173,6 +173,8 @@ def _constant(node: Any) -> Any:
 
 def _shift(node: Any) -> Any:
     dtype, distance = dtype_of(node), constant(node.b)
+    if distance is None and isinstance(node.b, pe.BitwiseAnd):
+        distance = constant(node.b.b)  # at most that
     if distance is not None and 0 <= distance < WIDTHS[dtype.lstrip("u")]:
         return node
     name = "tl_shift_left" if isinstance(node, pe.LShift) else "tl_shift_right"

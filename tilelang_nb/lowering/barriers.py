@@ -40,9 +40,9 @@ from .addresses import Prover
 from .barrier_placement import Branch, Chain, Loop, Piece, Scope, Summary, place
 from .context import LaunchContext
 from .index_sums import identity
-from .memory_overlap import ORDERED, PARALLEL, Memory, tracked_memory
+from .memory_overlap import ORDERED, PARALLEL, SELF_ORDERED, Memory, tracked_memory
 from .rewrite import has, map_children, sequence, variables
-from .signals import is_barrier, signals
+from .signals import TURNS, is_barrier, signals
 from .uniformity import Uniformity, agreed_registers
 
 WARP_GROUPS = "tl.warp_groups"  # attribute around the body of T.ws
@@ -52,16 +52,16 @@ def insert_barriers(func: tir.PrimFunc, launch: LaunchContext) -> tir.PrimFunc:
     """The stage.  Reports TL210 where a barrier is needed that no place can hold."""
     if launch.threads == 1:
         return func
-    memory = tracked_memory(func, launch.facts.get(ORDERED, set()))
+    memory = tracked_memory(func, launch.facts.get(ORDERED, set()), launch.facts.get(SELF_ORDERED, set()))
     if not memory:
         return func.with_body(_without_groups(func.body))
-    threads = dict(_thread_axes(func.body))
+    threads = dict(thread_axes(func.body))
     uniformity = Uniformity(func.body, threads, agreed=agreed_registers(launch))
     body = _Builder(Prover(threads, uniformity.is_uniform), memory, uniformity, launch).whole(func.body)
     return func.with_body(_without_groups(body))
 
 
-def _thread_axes(body: tir.Stmt) -> list[tuple[Any, int]]:
+def thread_axes(body: tir.Stmt) -> list[tuple[Any, int]]:
     axes: dict[str, tuple[Any, int]] = {}
 
     def visit(node: Any) -> None:
@@ -140,7 +140,7 @@ class _Builder:
         return self.signals and first != second and bool(first) and bool(second)
 
     def whole(self, body: tir.Stmt) -> tir.Stmt:
-        self.signals = signals(body)
+        self.signals = signals(body, self.launch.facts.get(TURNS, ()))
         self._note_copies(body, "")
         if type(body) is tir.AttrStmt and body.attr_key != WARP_GROUPS:
             return tir.AttrStmt(body.node, body.attr_key, body.value, self.whole(body.body), body.span)

@@ -16,6 +16,7 @@ from .rewrite import map_children, scope
 from .views import root, view_source
 
 ORDERED = "ordered tiles"  # the fact: shared tiles whose accesses have barriers of their own
+SELF_ORDERED = "tiles of rings"  # the fact: shared tiles whose accesses have barriers of their own among themselves
 PARALLEL = "tl.parallel"  # annotation of a lowered T.Parallel loop: its iterations have no order
 
 
@@ -25,6 +26,7 @@ class Memory:
 
     space: the arena, or the buffer itself where nothing else can lie in its place.
     key: equal for views that address the same elements by the same indices.
+    self_ordered: its accesses need no barrier between each other.
     """
 
     space: Any
@@ -33,16 +35,19 @@ class Memory:
     key: Any
     name: str
     is_shared: bool
+    self_ordered: bool = False
 
     def overlaps(self, other: Memory) -> bool:
         return self.space == other.space and self.begin < other.end and other.begin < self.end
 
 
-def tracked_memory(func: tir.PrimFunc, ordered: set[Any]) -> dict[Any, Memory]:
+def tracked_memory(
+    func: tir.PrimFunc, ordered: set[Any], self_ordered: frozenset[Any] | set[Any] = frozenset()
+) -> dict[Any, Memory]:
     """The buffers whose accesses can conflict: all shared ones but those `ordered`, and global ones that the launch
     writes.
 
-    A view has the memory of the buffer it looks into; views in the arena have their place there.
+    self_ordered: shared tiles whose accesses are ordered among themselves.  A view has the memory of the buffer it looks into; views in the arena have their place there.
     """
     memory: dict[Any, Memory] = {}
     sources: dict[Any, Any] = {}
@@ -59,7 +64,8 @@ def tracked_memory(func: tir.PrimFunc, ordered: set[Any]) -> dict[Any, Memory]:
             begin, arena = int(node.data.args[1]), view_source(node)
             dtype, shape = str(buffer.ty.dtype), tuple(int(extent) for extent in buffer.ty.shape)
             end = begin + -(-tvm.DataType(dtype).bits * math.prod(shape) // 8)
-            memory[buffer] = Memory(arena, begin, end, (begin, dtype, shape), buffer.name, True)
+            own = buffer in self_ordered
+            memory[buffer] = Memory(arena, begin, end, (begin, dtype, shape), buffer.name, True, own)
         else:
             sources[buffer] = view_source(node)
 

@@ -43,6 +43,7 @@ from .slot_counters import count_slots
 from .stage_results import stage_results
 from .start_copies import start_copies
 from .swizzle import swizzle_shared_memory
+from .turn_barriers import order_turns
 
 STAGES = (
     Stage("plan-pipelines", plan_copies, why="copies are moved while they are still operations on whole tiles"),
@@ -61,6 +62,7 @@ STAGES = (
     Stage(
         "load-operands-ahead", load_operands_ahead, why="the copies, which stay in their order, are instructions now"
     ),
+    Stage("order-turns", order_turns, why="copies and loads stand where they stay"),
     Stage("plan-shared-memory", plan_shared_memory, why="barriers depend on which tiles share a place"),
     Stage("insert-barriers", insert_barriers, why="all accesses to shared memory are visible, at their places"),
     Stage("swizzle-shared-memory", swizzle_shared_memory, why="barriers compare places by the indices of the text"),

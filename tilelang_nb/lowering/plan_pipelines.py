@@ -27,6 +27,7 @@ from .rewrite import Load, branch, constant, dtype_of, loop, map_children, seque
 from .shared_memory import needed_shared_memory, shared_memory_limit
 
 MOST_STAGES = "tl.most_stages"  # the option that lowering gives itself when tiles of its own did not fit
+VERSIONS = "versions of tiles"  # the fact: the tile with all its versions, by the tile of the text
 IN_TURN = "copies in their turn"  # the fact: copies of pipelined loops that cannot run ahead
 FIRST = 80  # the architecture that has asynchronous copies
 
@@ -54,6 +55,7 @@ def plan_pipelines(function: Any, launch: LaunchContext) -> Any:
             launch.orders.update(
                 {new: launch.orders[old] for old, new in rewriter.tiles.items() if old in launch.orders}
             )
+            launch.facts[VERSIONS] = rewriter.tiles
             left = {plan.loop.loop_var: plan for plan in pipelines}
             launch.facts["pipelines"] = tuple(left.get(plan.loop.loop_var, _at_most(plan, 1)) for plan in every)
             return function.with_body(body)

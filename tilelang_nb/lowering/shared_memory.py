@@ -14,6 +14,7 @@ The arena is limited by the architecture: TL209.
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,7 +30,7 @@ from .architecture import capability
 from .barriers import WARP_GROUPS
 from .context import SHARED, LaunchContext, SharedBuffer
 from .rewrite import map_children, nothing, scope, sequence, substitute, with_body
-from .signals import SIGNALS
+from .signals import SIGNALS, TURNS, is_at
 from .views import root, views
 
 MBARRIER = "shared.barrier"
@@ -75,7 +76,7 @@ class _Tile:
 def plan_shared_memory(func: tir.PrimFunc, launch: LaunchContext) -> tir.PrimFunc:
     """The stage.  `launch.facts["shared_memory"]` gets the SharedBuffers."""
     func = ordered_tiles(func, launch)
-    lifetimes = _Lifetimes(func.body)
+    lifetimes = _Lifetimes(func.body, launch.facts.get(TURNS, ()))
     tiles = [tile for tile in lifetimes.tiles.values() if tile.begin >= 0]
     if not lifetimes.tiles:
         return func
@@ -94,9 +95,12 @@ def plan_shared_memory(func: tir.PrimFunc, launch: LaunchContext) -> tir.PrimFun
     return func.with_body(_with_arena(func.body, tiles, lifetimes, size, launch))
 
 
-def needed_shared_memory(body: tir.Stmt) -> int:
-    """Bytes that the shared tiles of a launch take when all of them share space as far as they can."""
-    lifetimes = _Lifetimes(body)
+def needed_shared_memory(body: tir.Stmt, turns: Collection[str] = ()) -> int:
+    """Bytes that the shared tiles of a launch take when all of them share space as far as they can.
+
+    turns: names of barriers at which the threads of the block stay in step.
+    """
+    lifetimes = _Lifetimes(body, turns)
     return _place([tile for tile in lifetimes.tiles.values() if tile.begin >= 0], lifetimes, share_small=True)
 
 
@@ -110,7 +114,8 @@ def shared_memory_limit(arch: str) -> int:
 class _Lifetimes:
     """Where each shared tile is used, as positions in the order of the text."""
 
-    def __init__(self, body: tir.Stmt):
+    def __init__(self, body: tir.Stmt, turns: Collection[str] = ()):
+        self.turns = turns  # names of barriers at which the threads of the block stay in step
         self.tiles: dict[Any, _Tile] = {}
         self.sources = views(body)  # views of tiles: using one is using the tile
         self.position = 0
@@ -133,7 +138,8 @@ class _Lifetimes:
                 used.add(owner)
 
     def _call(self, call: Any) -> None:
-        if getattr(call.op, "name", "") in SIGNALS or operation_name(call) in ("barrier_wait", "cluster_wait"):
+        signal = getattr(call.op, "name", "") in SIGNALS and not is_at(call, self.turns)
+        if signal or operation_name(call) in ("barrier_wait", "cluster_wait"):
             self.signals = True
 
     def _within(self, *parts: Any) -> tuple[int, int, set[Any]]:

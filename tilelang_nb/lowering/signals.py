@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import tvm
@@ -13,7 +14,16 @@ WARP_SIGNALS = (
     "tirx.ptx.bar_arrive",
 )
 CLUSTER_BARRIER = "tirx.ptx.barrier_cluster_wait"
+TURNS = "barriers of turns"  # the fact: names of barriers that order the turns of loops that all threads run
 SIGNALS = (*WARP_SIGNALS, CLUSTER_BARRIER)  # threads, or blocks of a cluster, are not in step
+
+
+def is_at(call: Any, names: Collection[str]) -> bool:
+    """Does a call wait at a barrier of one of these names?"""
+    if not names:
+        return False
+    place = getattr(call.args[0], "args", None)
+    return bool(place) and getattr(getattr(place[0], "source", None), "name", "") in names
 
 
 def is_barrier(expr: Any, threads: int, count: int) -> bool:
@@ -30,12 +40,12 @@ def is_barrier(expr: Any, threads: int, count: int) -> bool:
     )
 
 
-def signals(body: Any) -> bool:
-    """Do warps signal each other?"""
+def signals(body: Any, turns: Collection[str] = ()) -> bool:
+    """Do warps signal each other, other than at the barriers of these names?"""
     found: list[Any] = []
 
     def visit(call: Any) -> None:
-        if getattr(call.op, "name", "") in WARP_SIGNALS:
+        if getattr(call.op, "name", "") in WARP_SIGNALS and not is_at(call, turns):
             found.append(call)
 
     tvm_ffi.structural_walk(body, (tvm.ir.Call, visit))
