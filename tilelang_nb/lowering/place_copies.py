@@ -6,6 +6,8 @@ thread are enough, every step of the first product starts a part of them.  Where
 only later products read start in front of the second product: a branch that statements do not move over, so that what
 stands before it and after it need not be in registers together.
 
+Where barriers of the versions order the turns, the steps of each product start the copies of the tiles that it reads.
+
 It is done for turns of several products, as those of an attention; a turn of one product has its operands a step ahead.
 """
 
@@ -20,6 +22,7 @@ from .accesses import starts_copy, waits_for_copies
 from .context import LaunchContext
 from .index_arithmetic import fold_indices
 from .operands_ahead import MOST_REGISTERS, OTHERS, REGISTER_FILE, arrays_in, commits, products_of, stored_arrays, words
+from .plan_pipelines import ordered_by_barriers
 from .rewrite import (
     branch,
     constant,
@@ -77,10 +80,10 @@ def _placed(node: Any, launch: LaunchContext) -> Any:
         return node
     before, commit, after = parts[: waits[0] + 1], parts[ends[0]], parts[ends[0] + 1 :]
     first, second = products[0] - ends[0] - 1, products[1] - ends[0] - 1
+    used = {var for at, one in enumerate(after) if at < second for var in variables(one)}
+    early = [one for one in started if not used.isdisjoint(_tiles(one))]
+    late = [one for one in started if used.isdisjoint(_tiles(one))]
     if is_short_of_registers(parts, launch):
-        used = {var for at, one in enumerate(after) if at < second for var in variables(one)}
-        early = [one for one in started if not used.isdisjoint(_tiles(one))]
-        late = [one for one in started if used.isdisjoint(_tiles(one))]
         if not late:
             return node
         while isinstance(after[second - 1], tir.AllocBuffer):
@@ -91,6 +94,18 @@ def _placed(node: Any, launch: LaunchContext) -> Any:
             *_under(condition, late, node),
             commit,
             *after[second:],
+        ]
+    elif late and early and ordered_by_barriers(launch):
+        # A version may be copied into when all warps have read it: the later, the less they wait for each other.
+        first_steps = _with_copies(after[first], early, condition, launch)
+        second_steps = _with_copies(after[second], late, condition, launch)
+        placed = [
+            *after[:first],
+            first_steps,
+            *after[first + 1 : second],
+            second_steps,
+            commit,
+            *after[second + 1 :],
         ]
     else:
         steps = _with_copies(after[first], started, condition, launch)

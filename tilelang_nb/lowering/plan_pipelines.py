@@ -29,6 +29,7 @@ from .shared_memory import needed_shared_memory, shared_memory_limit
 MOST_STAGES = "tl.most_stages"  # the option that lowering gives itself when tiles of its own did not fit
 VERSIONS = "versions of tiles"  # the fact: the tile with all its versions, by the tile of the text
 IN_TURN = "copies in their turn"  # the fact: copies of pipelined loops that cannot run ahead
+BY_BARRIERS = "tl.turns_by_mbarriers"  # the option: barriers of the versions order the turns, not one of the block
 FIRST = 80  # the architecture that has asynchronous copies
 
 
@@ -75,6 +76,11 @@ def _at_most(plan: Pipeline, stages: int) -> Pipeline:
     if plan.stages <= stages:
         return plan
     return replace(plan, stages=stages, reason=f"{plan.wanted} stages do not fit into shared memory")
+
+
+def ordered_by_barriers(launch: LaunchContext) -> bool:
+    """May the turns be ordered by barriers of the versions of their tiles (`turn_barriers`)?"""
+    return bool(launch.options.get(BY_BARRIERS))
 
 
 def deepest_pipeline(launch: LaunchContext) -> int:

@@ -33,9 +33,11 @@ class Part:
 
 
 def parts_of(
-    nodes: list[Any], tiles: tuple[Any, ...], loop: Any, stages: int, analyzer: Analyzer
+    nodes: list[Any], tiles: tuple[Any, ...], loop: Any, stages: int, analyzer: Analyzer, within: bool
 ) -> list[Part] | None:
-    """What the statements do; None where an access says its version in another way, or a thread stores into a tile."""
+    """What statements within a loop, or in front of it, do; None where an access says its version in another way, or a
+    thread stores into a tile.
+    """
     turn = turn_of(loop)
     bound: dict[Any, Any] = {}
 
@@ -52,7 +54,7 @@ def parts_of(
     for node in nodes:
         if isinstance(node, tir.Bind):
             bound[node.var] = node.value
-        part = _part(node, tiles, distance)
+        part = _part(node, tiles, distance, stages if within else 0)
         if part is None:
             return None
         found.append(part)
@@ -64,7 +66,8 @@ def turn_of(loop: Any) -> Any:
     return loop.loop_var if constant(loop.min) == 0 else loop.loop_var - loop.min
 
 
-def _part(node: Any, tiles: tuple[Any, ...], distance: Any) -> Part | None:
+def _part(node: Any, tiles: tuple[Any, ...], distance: Any, stages: int) -> Part | None:
+    """stages: of a loop that the statement is in, 0 for one in front of it."""
     targets: list[Any] = []
     loads: list[Any] = []
     stored: list[Any] = []
@@ -90,6 +93,9 @@ def _part(node: Any, tiles: tuple[Any, ...], distance: Any) -> Part | None:
             return None
         kind = copies if any(load.same_as(target) for target in targets) else reads
         kind.setdefault(load.source, set()).add(at)
+    if stages:
+        # A copy is for a later turn, and its version says which up to the number of versions.
+        copies = {tile: {(at - 1) % stages + 1 for at in turns} for tile, turns in copies.items()}
     early = {target.source for target in targets if target.source not in tiles}
     shared = {
         var for var in variables(node) if isinstance(var.ty, tir.BufferType) and scope(var).startswith("shared")
@@ -116,16 +122,30 @@ class Turns:
         """
         if any(part.early for part in self.inside):
             return None
-        found: dict[Any, list[Any]] = {}
-        for tile in tiles:
-            one = (tile,)
-            if not self._is_ring(tile):
-                return None
-            found.setdefault((self.first_read(one, False), self.last_read(one), self.copies(one)), []).append(tile)
-        groups = [tuple(group) for _, group in sorted(found.items(), key=lambda item: item[0])]
+        if not all(map(self._is_ring, tiles)):
+            return None
+        groups: list[tuple[Any, ...]] = []
+        for tile in sorted(tiles, key=lambda tile: self.first_read((tile,), False)):
+            if groups and self._together(groups[-1], (tile,)):
+                groups[-1] = (*groups[-1], tile)
+            else:
+                groups.append((tile,))
         if len({self.read_ahead(group) for group in groups}) != 1 or not self._waits_for_early(groups[0]):
             return None
         return groups
+
+    def _together(self, one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
+        """Are they copied at one place, and read without anything between?"""
+
+        def between(a: int, b: int) -> bool:
+            return all(self.inside[at].reads for at in range(min(a, b), max(a, b)))
+
+        return (
+            self.copies(one) == self.copies(other)
+            and self.read_ahead(one) == self.read_ahead(other)
+            and between(self.first_read(one, False), self.first_read(other, False))
+            and between(self.last_read(one), self.last_read(other))
+        )
 
     def _is_ring(self, tile: Any) -> bool:
         """Is every version copied, read by its turn and by that alone, and then copied into again?"""

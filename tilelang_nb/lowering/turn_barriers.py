@@ -33,7 +33,7 @@ from .barriers import WARP_GROUPS, thread_axes
 from .context import LaunchContext
 from .memory_overlap import SELF_ORDERED
 from .operands_ahead import arrays_in, commits
-from .plan_pipelines import FIRST, VERSIONS
+from .plan_pipelines import FIRST, VERSIONS, ordered_by_barriers
 from .rewrite import (
     as_int32,
     branch,
@@ -42,6 +42,7 @@ from .rewrite import (
     has,
     loop,
     map_children,
+    nothing,
     scope,
     sequence,
     size,
@@ -52,13 +53,11 @@ from .signals import TURNS
 from .turn_accesses import Turns, parts_of
 from .uniformity import Uniformity, agreed_registers
 
-ENABLE = "tl.turns_by_mbarriers"  # the option
-
 
 def order_turns(function: Any, launch: LaunchContext) -> Any:
     """The stage.  `launch.facts[SELF_ORDERED]` gets the tiles, `launch.facts[TURNS]` the names of the barriers."""
     plans = {plan.loop.loop_var: plan for plan in launch.facts.get("pipelines", ()) if plan.stages > 1}
-    if not _wanted(launch) or capability(launch.arch) < FIRST or not plans or launch.threads == 1:
+    if not ordered_by_barriers(launch) or capability(launch.arch) < FIRST or not plans or launch.threads == 1:
         return function
     threads = dict(thread_axes(function.body))
     rings = _Rings(plans, Uniformity(function.body, threads, agreed=agreed_registers(launch)), function.body, launch)
@@ -71,10 +70,6 @@ def order_turns(function: Any, launch: LaunchContext) -> Any:
     launch.facts[TURNS] = names
     launch.facts[SELF_ORDERED] = {tile for ring in rings.made for tile in ring.tiles}
     return function.with_body(body)
-
-
-def _wanted(launch: LaunchContext) -> bool:
-    return bool(launch.options.get(ENABLE))
 
 
 @dataclass(frozen=True)
@@ -165,8 +160,8 @@ class _Rings:
             return None
         if not _stores_registers_alone(node.body, tiles):
             return None
-        inside = parts_of(statements(node.body), tiles, node, plan.stages, self.launch.analyzer)
-        outside = parts_of(before, tiles, node, plan.stages, self.launch.analyzer)
+        inside = parts_of(statements(node.body), tiles, node, plan.stages, self.launch.analyzer, True)
+        outside = parts_of(before, tiles, node, plan.stages, self.launch.analyzer, False)
         if inside is None or outside is None or not self._are_all(tiles, [*before, node]):
             return None
         turns = Turns(node, plan.stages, inside, outside)
@@ -293,7 +288,13 @@ class _Order:
         waiting = [self._wait_full(turn + ahead if ahead else turn, span)]
         inside.put_before(read, *(self._if_turn(turn + ahead, waiting, span) if ahead else waiting))
         first, last, distance = turns.copies(group)
-        self._around_copies(inside, first, last, turn + distance)
+        copying = self._around_copies(inside, first, last, turn + distance)
+        if copying is not None and distance == turns.stages and set(turns.inside[first].copies) <= set(group):
+            # The version has been read a moment ago, perhaps not by all warps: the copies wait for that at the end.
+            inside.parts[first] = nothing(span)
+            inside.put_after(len(inside.parts) - 1, copying)
+        elif copying is not None:
+            inside.parts[first] = copying
         self._release(inside, turns.last_read(group), turn, span)
 
     def count(self, inside: _Edits, outside: _Edits) -> None:
@@ -362,15 +363,18 @@ class _Order:
         given = tir.const(turn, dtype_of(extent)) if isinstance(turn, int) else turn
         return given < extent
 
-    def _around_copies(self, inside: _Edits, first: int, last: int, turn: Any) -> None:
+    def _around_copies(self, inside: _Edits, first: int, last: int, turn: Any) -> Any:
+        """The copies between their barriers, where they are one statement under the right condition; else puts the
+        barriers around them, and None.
+        """
         parts, span = inside.parts, inside.parts[first].span
         waiting, arriving = self._wait_empty(turn, span), self._arrive_full(turn, span)
         if first == last and self._is_under(parts[first], turn):
             node = parts[first]
-            parts[first] = branch(node.condition, sequence([waiting, node.then_case, arriving], span), None, node.span)
-            return
+            return branch(node.condition, sequence([waiting, node.then_case, arriving], span), None, node.span)
         inside.put_before(first, *self._if_turn(turn, [waiting], span))
         inside.put_after(last, *self._if_turn(turn, [arriving], span))
+        return None
 
     def _is_under(self, node: Any, turn: Any) -> bool:
         """Is a statement an `if` whose condition is that the turn exists?"""
