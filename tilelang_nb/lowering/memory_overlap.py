@@ -47,7 +47,9 @@ def tracked_memory(
     """The buffers whose accesses can conflict: all shared ones but those `ordered`, and global ones that the launch
     writes.
 
-    self_ordered: shared tiles whose accesses are ordered among themselves.  A view has the memory of the buffer it looks into; views in the arena have their place there.
+    self_ordered: shared tiles whose accesses are ordered among themselves.
+
+    A view has the memory of the buffer it looks into; views in the arena have their place there.
     """
     memory: dict[Any, Memory] = {}
     sources: dict[Any, Any] = {}

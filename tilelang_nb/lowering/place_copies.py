@@ -22,7 +22,7 @@ from .accesses import starts_copy, waits_for_copies
 from .context import LaunchContext
 from .index_arithmetic import fold_indices
 from .operands_ahead import MOST_REGISTERS, OTHERS, REGISTER_FILE, arrays_in, commits, products_of, stored_arrays, words
-from .plan_pipelines import ordered_by_barriers
+from .plan_pipelines import copies_together, ordered_by_barriers
 from .rewrite import (
     branch,
     constant,
@@ -83,7 +83,10 @@ def _placed(node: Any, launch: LaunchContext) -> Any:
     used = {var for at, one in enumerate(after) if at < second for var in variables(one)}
     early = [one for one in started if not used.isdisjoint(_tiles(one))]
     late = [one for one in started if used.isdisjoint(_tiles(one))]
-    if is_short_of_registers(parts, launch):
+    if copies_together(launch):
+        # Then one barrier of each kind is enough for all tiles of a turn.
+        early, late = [], started
+    if is_short_of_registers(parts, launch) or copies_together(launch):
         if not late:
             return node
         while isinstance(after[second - 1], tir.AllocBuffer):

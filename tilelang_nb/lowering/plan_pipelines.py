@@ -29,7 +29,10 @@ from .shared_memory import needed_shared_memory, shared_memory_limit
 MOST_STAGES = "tl.most_stages"  # the option that lowering gives itself when tiles of its own did not fit
 VERSIONS = "versions of tiles"  # the fact: the tile with all its versions, by the tile of the text
 IN_TURN = "copies in their turn"  # the fact: copies of pipelined loops that cannot run ahead
-BY_BARRIERS = "tl.turns_by_mbarriers"  # the option: barriers of the versions order the turns, not one of the block
+# The option: barriers of the versions order the turns, not one of the block; those of each product's tiles, or with the
+# value TOGETHER one of each kind for all tiles.
+BY_BARRIERS = "tl.turns_by_mbarriers"
+TOGETHER = "together"
 FIRST = 80  # the architecture that has asynchronous copies
 
 
@@ -81,6 +84,11 @@ def _at_most(plan: Pipeline, stages: int) -> Pipeline:
 def ordered_by_barriers(launch: LaunchContext) -> bool:
     """May the turns be ordered by barriers of the versions of their tiles (`turn_barriers`)?"""
     return bool(launch.options.get(BY_BARRIERS))
+
+
+def copies_together(launch: LaunchContext) -> bool:
+    """Do all copies of a turn start at one place then, so that they share their barriers?"""
+    return str(launch.options.get(BY_BARRIERS)) == TOGETHER
 
 
 def deepest_pipeline(launch: LaunchContext) -> int:

@@ -97,20 +97,19 @@ def _part(node: Any, tiles: tuple[Any, ...], distance: Any, stages: int) -> Part
         # A copy is for a later turn, and its version says which up to the number of versions.
         copies = {tile: {(at - 1) % stages + 1 for at in turns} for tile, turns in copies.items()}
     early = {target.source for target in targets if target.source not in tiles}
-    shared = {
-        var for var in variables(node) if isinstance(var.ty, tir.BufferType) and scope(var).startswith("shared")
-    }
+    shared = {var for var in variables(node) if isinstance(var.ty, tir.BufferType) and scope(var).startswith("shared")}
     return Part(node, reads, copies, early, shared)
 
 
 @dataclass(frozen=True)
 class Turns:
-    """A loop and what stands in front of it."""
+    """A loop and what stands in front of it.  shared: tiles that are copied at one place have barriers together."""
 
     node: Any
     stages: int
     inside: list[Part]
     outside: list[Part]
+    shared: bool = False
 
     @property
     def number(self) -> Any:
@@ -138,7 +137,7 @@ class Turns:
         """Are they copied at one place, and read without anything between?"""
 
         def between(a: int, b: int) -> bool:
-            return all(self.inside[at].reads for at in range(min(a, b), max(a, b)))
+            return self.shared or all(self.inside[at].reads for at in range(min(a, b), max(a, b)))
 
         return (
             self.copies(one) == self.copies(other)
@@ -189,9 +188,7 @@ class Turns:
 
     def last_read(self, group: tuple[Any, ...]) -> int:
         """The position of the last statement that reads the version of the turn that runs."""
-        return max(
-            at for at, part in enumerate(self.inside) if any(0 in part.reads.get(tile, ()) for tile in group)
-        )
+        return max(at for at, part in enumerate(self.inside) if any(0 in part.reads.get(tile, ()) for tile in group))
 
     def first_load(self, group: tuple[Any, ...]) -> int:
         """The position in front of the loop of the first statement that reads."""

@@ -33,7 +33,7 @@ from .barriers import WARP_GROUPS, thread_axes
 from .context import LaunchContext
 from .memory_overlap import SELF_ORDERED
 from .operands_ahead import arrays_in, commits
-from .plan_pipelines import FIRST, VERSIONS, ordered_by_barriers
+from .plan_pipelines import FIRST, VERSIONS, copies_together, ordered_by_barriers
 from .rewrite import (
     as_int32,
     branch,
@@ -164,19 +164,18 @@ class _Rings:
         outside = parts_of(before, tiles, node, plan.stages, self.launch.analyzer, False)
         if inside is None or outside is None or not self._are_all(tiles, [*before, node]):
             return None
-        turns = Turns(node, plan.stages, inside, outside)
+        turns = Turns(node, plan.stages, inside, outside, copies_together(self.launch))
         groups = turns.groups(tiles)
         if groups is None:
             return None
-        # Shifts of the number of the turn say the parity where the loop runs once.
-        counted = again or plan.stages & (plan.stages - 1) != 0
-        laps = self.launch.local(1, "int32", "laps") if counted else None
+        # The number of the turn says the parity where the loop runs once.
+        laps = self.launch.local(1, "int32", "laps") if again else None
         rings = [self._ring(group, plan.stages, laps) for group in groups]
         begin, body = list(before), statements(node.body)
         edits = _Edits(body), _Edits(begin)
         for number, (ring, group) in enumerate(zip(rings, groups)):
             _Order(ring, turns, group, number == 0, again, self.launch).write(*edits)
-        if counted:
+        if again:
             _Order(rings[0], turns, groups[0], True, again, self.launch).count(*edits)
         self.made += rings
         kept = [one for one in edits[0].result() if not _is_of_groups(one)]
