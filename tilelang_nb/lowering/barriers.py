@@ -62,6 +62,7 @@ def insert_barriers(func: tir.PrimFunc, launch: LaunchContext) -> tir.PrimFunc:
 
 
 def thread_axes(body: tir.Stmt) -> list[tuple[Any, int]]:
+    """The variables of `threadIdx.x/y/z` of a launch, with their extents."""
     axes: dict[str, tuple[Any, int]] = {}
 
     def visit(node: Any) -> None:
@@ -140,7 +141,7 @@ class _Builder:
         return self.signals and first != second and bool(first) and bool(second)
 
     def whole(self, body: tir.Stmt) -> tir.Stmt:
-        self.signals = signals(body, self.launch.facts.get(TURNS, ()))
+        self.signals = signals(body, self.launch.facts.get(TURNS, frozenset()))
         self._note_copies(body, "")
         if type(body) is tir.AttrStmt and body.attr_key != WARP_GROUPS:
             return tir.AttrStmt(body.node, body.attr_key, body.value, self.whole(body.body), body.span)

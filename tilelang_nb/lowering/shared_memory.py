@@ -14,7 +14,7 @@ The arena is limited by the architecture: TL209.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,7 +76,7 @@ class _Tile:
 def plan_shared_memory(func: tir.PrimFunc, launch: LaunchContext) -> tir.PrimFunc:
     """The stage.  `launch.facts["shared_memory"]` gets the SharedBuffers."""
     func = ordered_tiles(func, launch)
-    lifetimes = _Lifetimes(func.body, launch.facts.get(TURNS, ()))
+    lifetimes = _Lifetimes(func.body, launch.facts.get(TURNS, frozenset()))
     tiles = [tile for tile in lifetimes.tiles.values() if tile.begin >= 0]
     if not lifetimes.tiles:
         return func
@@ -95,7 +95,7 @@ def plan_shared_memory(func: tir.PrimFunc, launch: LaunchContext) -> tir.PrimFun
     return func.with_body(_with_arena(func.body, tiles, lifetimes, size, launch))
 
 
-def needed_shared_memory(body: tir.Stmt, turns: Collection[str] = ()) -> int:
+def needed_shared_memory(body: tir.Stmt, turns: Set[str] = frozenset()) -> int:
     """Bytes that the shared tiles of a launch take when all of them share space as far as they can.
 
     turns: names of barriers at which the threads of the block stay in step.
@@ -114,7 +114,7 @@ def shared_memory_limit(arch: str) -> int:
 class _Lifetimes:
     """Where each shared tile is used, as positions in the order of the text."""
 
-    def __init__(self, body: tir.Stmt, turns: Collection[str] = ()):
+    def __init__(self, body: tir.Stmt, turns: Set[str] = frozenset()):
         self.turns = turns  # names of barriers at which the threads of the block stay in step
         self.tiles: dict[Any, _Tile] = {}
         self.sources = views(body)  # views of tiles: using one is using the tile

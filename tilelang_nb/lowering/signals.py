@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Set
 from typing import Any
 
 import tvm
@@ -18,12 +18,13 @@ TURNS = "barriers of turns"  # the fact: names of barriers that order the turns 
 SIGNALS = (*WARP_SIGNALS, CLUSTER_BARRIER)  # threads, or blocks of a cluster, are not in step
 
 
-def is_at(call: Any, names: Collection[str]) -> bool:
+def is_at(call: Any, names: Set[str]) -> bool:
     """Does a call wait at a barrier of one of these names?"""
     if not names:
         return False
-    place = getattr(call.args[0], "args", None)
-    return bool(place) and getattr(getattr(place[0], "source", None), "name", "") in names
+    found: list[str] = []
+    tvm_ffi.structural_walk(call.args[0], (tvm.ir.TensorLoad, lambda load: found.append(load.source.name)))
+    return not names.isdisjoint(found)
 
 
 def is_barrier(expr: Any, threads: int, count: int) -> bool:
@@ -40,7 +41,7 @@ def is_barrier(expr: Any, threads: int, count: int) -> bool:
     )
 
 
-def signals(body: Any, turns: Collection[str] = ()) -> bool:
+def signals(body: Any, turns: Set[str] = frozenset()) -> bool:
     """Do warps signal each other, other than at the barriers of these names?"""
     found: list[Any] = []
 

@@ -27,7 +27,7 @@ from tvm.script.tirx import cuda, ptx
 
 from tilelang_nb.layout.matrix import WARP
 
-from .accesses import pointed, starts_copy, waits_for_copies
+from .accesses import starts_copy, waits_for_copies
 from .architecture import capability
 from .barriers import WARP_GROUPS, thread_axes
 from .context import LaunchContext
@@ -179,6 +179,10 @@ class _Rings:
             _Order(rings[0], turns, groups[0], True, again, self.launch).count(*edits)
         self.made += rings
         kept = [one for one in edits[0].result() if not _is_of_groups(one)]
+        if not any(part.early for part in outside):  # those are waited for as a group where they are read at once
+            start = min(at for at, part in enumerate(outside) if part.copies)
+            for at in range(start, len(begin)):
+                begin[at] = nothing(node.span) if _is_of_groups(begin[at]) else begin[at]
         return [*edits[1].result(), loop(node, body=sequence(kept, node.body.span))]
 
     def _are_all(self, tiles: tuple[Any, ...], parts: list[Any]) -> bool:
@@ -219,7 +223,7 @@ def _stores_registers_alone(body: Any, tiles: tuple[Any, ...]) -> bool:
         if name == "tirx.ptx.ldmatrix":
             return tvm_ffi.WalkResult.SKIP
         if starts_copy(one):
-            stored.append(pointed(one.args[0]).source)
+            stored.extend(arrays_in(one.args[0]))
             return tvm_ffi.WalkResult.SKIP
         if name in ("tirx.address_of", "tirx.tvm_access_ptr", "tirx.buffer_data", "tirx.tvm_storage_sync"):
             stored.extend(arrays_in(one) or [None])
@@ -352,8 +356,8 @@ class _Order:
 
     def _if_turn(self, turn: Any, parts: list[Any], span: Any) -> list[Any]:
         """Statements for a turn that there may not be."""
-        extent = self.turns.node.extent
-        if isinstance(turn, int) and constant(extent) is not None and turn < constant(extent):
+        extent = constant(self.turns.node.extent)
+        if isinstance(turn, int) and extent is not None and turn < extent:
             return parts
         return [branch(self._exists(turn), sequence(parts, span), None, span)]
 
