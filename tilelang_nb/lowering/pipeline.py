@@ -39,6 +39,7 @@ from .plan_pipelines import MOST_STAGES, deepest_pipeline
 from .shared_memory import EXCEEDED, plan_shared_memory
 from .simplify import simplify
 from .skip_masks import skip_masks
+from .skip_scaling import skip_scaling
 from .slot_counters import count_slots
 from .stage_results import stage_results
 from .start_copies import start_copies
@@ -58,6 +59,7 @@ STAGES = (
     Stage("start-copies", start_copies, why="guards have said which bytes of a vector are read"),
     Stage("keep-operands", keep_operands, why="loads of operands are statements of their own"),
     Stage("add-masks-later", add_masks_later, why="operands that are kept take registers"),
+    Stage("skip-scaling", skip_scaling, why="the turns with products, and what stands between those, are known"),
     Stage("place-copies", place_copies, why="the products of a turn, and the registers that they take, are known"),
     Stage(
         "load-operands-ahead", load_operands_ahead, why="the copies, which stay in their order, are instructions now"
