@@ -24,7 +24,7 @@ def printed(one: Any) -> str:
 
 
 @pytest.mark.parametrize("options", [{}, {"causal": True}, {"seq": 320, "bn": 64}, {"dim": 64, "bn": 64, "seq": 448}])
-@pytest.mark.parametrize("barriers", [False, True, "together"])
+@pytest.mark.parametrize("barriers", [False, True, "together", "behind"])
 def test_attention_is_the_same_to_the_bit(options, barriers):
     plain = attention(**options, options={})
     skipping = attention(**options, options={OPTION: True, "tl.turns_by_mbarriers": barriers})

@@ -23,7 +23,7 @@ from tilelang_nb.lowering.rewrite import sequence, statements
 from tilelang_nb.simulator import Program
 
 OPTION = "tl.turns_by_mbarriers"
-KINDS = (True, "together")
+KINDS = (True, "together", "behind")
 STAGES = (2, 3, 4)
 
 
@@ -363,7 +363,7 @@ def test_halves_of_a_block_drift_apart(kind, stages, first):
 def test_drifting_halves_need_each_wait(kind):
     one = attention_of(seq=512, dim=64, bn=64, options={OPTION: kind})
     # Where the steps that read a tile start its next copies, all have done so before any waits for the next version.
-    barriers = ("full[", "empty[") if kind == "together" else ("full[", "full_1[")
+    barriers = ("full[", "full_1[") if kind is True else ("full[", "empty[")
     for barrier in barriers:
         launch = changed(drifting(one.launch), dropped("mbarrier_wait", barrier))
         _, report = run(one, launch)

@@ -22,7 +22,7 @@ from .accesses import starts_copy, waits_for_copies
 from .context import LaunchContext
 from .index_arithmetic import fold_indices
 from .operands_ahead import MOST_REGISTERS, OTHERS, REGISTER_FILE, arrays_in, commits, products_of, stored_arrays, words
-from .plan_pipelines import copies_together, ordered_by_barriers
+from .plan_pipelines import copies_behind, copies_together, ordered_by_barriers
 from .rewrite import (
     branch,
     constant,
@@ -89,6 +89,8 @@ def _placed(node: Any, launch: LaunchContext) -> Any:
     if is_short_of_registers(parts, launch) or copies_together(launch):
         if not late:
             return node
+        if copies_behind(launch):
+            second = first + 1  # statements of the second product may then stand between those in front of it
         while isinstance(after[second - 1], tir.AllocBuffer):
             second -= 1
         placed = [

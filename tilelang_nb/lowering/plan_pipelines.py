@@ -29,10 +29,11 @@ from .shared_memory import needed_shared_memory, shared_memory_limit
 MOST_STAGES = "tl.most_stages"  # the option that lowering gives itself when tiles of its own did not fit
 VERSIONS = "versions of tiles"  # the fact: the tile with all its versions, by the tile of the text
 IN_TURN = "copies in their turn"  # the fact: copies of pipelined loops that cannot run ahead
-# The option: barriers of the versions order the turns, not one of the block; those of each product's tiles, or with the
-# value TOGETHER one of each kind for all tiles.
+# The option: barriers of the versions order the turns, not one of the block.  True: the tiles of each product have
+# their own; TOGETHER, BEHIND: all tiles of a turn have the same, and their copies start in front of its second product,
+# or behind its first.
 BY_BARRIERS = "tl.turns_by_mbarriers"
-TOGETHER = "together"
+TOGETHER, BEHIND = "together", "behind"
 FIRST = 80  # the architecture that has asynchronous copies
 
 
@@ -88,7 +89,12 @@ def ordered_by_barriers(launch: LaunchContext) -> bool:
 
 def copies_together(launch: LaunchContext) -> bool:
     """Do all copies of a turn start at one place then, so that they share their barriers?"""
-    return str(launch.options.get(BY_BARRIERS)) == TOGETHER
+    return str(launch.options.get(BY_BARRIERS)) in (TOGETHER, BEHIND)
+
+
+def copies_behind(launch: LaunchContext) -> bool:
+    """Do they start behind the first product of a turn, not in front of the second?"""
+    return str(launch.options.get(BY_BARRIERS)) == BEHIND
 
 
 def deepest_pipeline(launch: LaunchContext) -> int:
