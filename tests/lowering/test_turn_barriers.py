@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from lowering.hopper import ROLES, changed, dropped, lowered
 from lowering.hopper import attention as attention_of
-from lowering.hopper import changed, dropped
 from lowering.hopper import matmul as matmul_of
 from lowering.test_random_pipelines import text as random_text
+from lowering.test_warp_groups_in_step import LEFT as IN_STEP
 from tvm import tirx as tir
 
 import tilelang_nb
@@ -395,3 +396,15 @@ def test_no_option_no_barriers():
     a = numbers(9, 128)
     one = case(SUM, {"A": a, "C": np.zeros(128, np.float32), "n": 9}, False, rows=9, stages=2, threads=128)
     assert not is_ordered(one) and "wait_group" in printed(one)
+
+
+@pytest.mark.parametrize("engine", ["roles", "in step"])
+def test_products_of_warp_groups_stay_as_they_are(engine):
+    def text(more: dict[str, Any]) -> str:
+        if engine == "roles":
+            return printed(matmul_of(options={**ROLES, **more}))
+        names = {"narrow": "int8", "given": "int8", "dtype": "float16", "host": "float16", "total": "float32"}
+        source = IN_STEP.format(**names, bk=64, threads=128, loop="Pipelined(4, num_stages=2)")
+        return str(lowered(source, {**ROLES, **more}).launches[0])
+
+    assert "wgmma" in text({}) and text({}) == text({OPTION: True})

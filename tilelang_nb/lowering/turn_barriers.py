@@ -48,7 +48,7 @@ from .rewrite import (
     size,
     statements,
 )
-from .shared_memory import MBARRIER, needed_shared_memory, shared_memory_limit
+from .shared_memory import MBARRIER, TILES, needed_shared_memory, shared_memory_limit
 from .signals import TURNS
 from .turn_accesses import Turns, parts_of
 from .uniformity import Uniformity, agreed_registers
@@ -154,7 +154,9 @@ class _Rings:
         tiles = tuple(versions[tile] for tile in plan.tiles if tile in versions)
         if len(tiles) != len(plan.tiles) or any(size(tile.shape[0]) != plan.stages for tile in tiles):
             return None
-        if plan.stages > 31 or plan.left_early or any(tile in self.launch.orders for tile in tiles):
+        # Products of warp groups read tiles at a time of their own.
+        other = {*self.launch.orders, *self.launch.facts.get(TILES, ())}
+        if plan.stages > 31 or plan.left_early or not other.isdisjoint(tiles):
             return None
         if self.uniformity.divergent_loop(node) or has(node.body, (tir.Continue, tir.Break)):
             return None
