@@ -29,6 +29,7 @@ from .ops import atomic_region, copy, cp_async, fill, im2col, private_reduce, tr
 from .ops.elementwise import box
 from .rewrite import constant, dtype_of, map_children, nothing, scope, sequence, substitute, variables, walk
 from .uninitialised import warn_uninitialised_reads
+from .unwaited_copies import warn_unwaited_copies
 from .views import PRIVATE, reinterpreted_fragments, resolve_views, root, views
 
 EXPANSIONS: dict[str, Callable[[TileCall, LaunchContext], Any]] = {
@@ -44,7 +45,9 @@ EXPANSIONS: dict[str, Callable[[TileCall, LaunchContext], Any]] = {
 
 def legalise(function: Any, launch: LaunchContext) -> Any:
     """The stage.  Its start stays in `launch.facts["tile"]`: demotion of a fragment starts from there again."""
-    warn_uninitialised_reads(launch.facts.get("text", function).body, launch)
+    text = launch.facts.get("text", function).body
+    warn_uninitialised_reads(text, launch)
+    warn_unwaited_copies(text, launch)
     body = structured_continues(function.body, launch)
     launch.facts["tile"] = function.with_body(body)
     return legalised(launch, reinterpreted_fragments(body))

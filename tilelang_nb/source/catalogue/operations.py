@@ -28,6 +28,7 @@ __all__ = [
     "ImplicitFloatToInteger",
     "SerialisedProducts",
     "SpilledRegisters",
+    "UnwaitedCopy",
 ]
 
 
@@ -284,3 +285,17 @@ class SpilledRegisters(Message):
 
     stored: str
     loaded: str
+
+
+@dataclass(frozen=True)
+class UnwaitedCopy(Message):
+    """Nothing waits for an asynchronous copy before the kernel ends."""
+
+    code, slug = "TL215", "unwaited-copy"
+    severity = "warning"
+    text = "nothing waits for this copy into `{buffer}` before the kernel ends"
+    label = "still under way when the kernel ends"
+    advice = "{remedy}"
+
+    buffer: str
+    remedy: str
