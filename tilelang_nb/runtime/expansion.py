@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from tilelang_nb.source.uncopied import Uncopied
+from ..source.uncopied import Uncopied
 
 # Gives, for the name of a stage, the number of the statement that each printed line comes from (None: from none).
 StatementsOf = Callable[[str], "list[int | None]"]
