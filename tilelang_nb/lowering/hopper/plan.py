@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from tilelang_nb.layout.wgmma import GROUP
 from tilelang_nb.source.diagnostic import Diagnostic
 
 from ..context import LaunchContext
@@ -86,6 +87,11 @@ def _name(function: Any) -> str:
 def has_roles(launch: LaunchContext) -> bool:
     """Was the launch divided, or does it multiply by warp groups by the compiler's choice?"""
     return isinstance(launch.facts.get(ROLES), Specialisation) or GROUPED in launch.facts
+
+
+def added_threads(launch: LaunchContext) -> int:
+    """How many threads of the launch are not of its text: those that copy."""
+    return GROUP if isinstance(launch.facts.get(ROLES), Specialisation) else 0
 
 
 def without_roles(
