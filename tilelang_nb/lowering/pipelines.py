@@ -30,12 +30,12 @@ from .rewrite import (
     dtype_of,
     each_statement,
     has,
-    manageable,
     scope,
     statements,
     substitute,
     variables,
     walk,
+    walkable,
 )
 from .views import root, views
 
@@ -95,16 +95,22 @@ class _Stays(Exception):
 
 
 def find_pipelines(function: Any, staying: list[CopyInTurn] | None = None) -> list[Pipeline]:
-    """The plans of all loops that have one, outer loops first; none where an expression is too large to look through.
+    """The plans of all loops that have one, outer loops first.
 
-    staying: gets the copies of such loops that cannot run ahead.
+    staying: gets the copies of such loops that cannot run ahead; those of all where an expression of the launch is too
+    large to look through.
     """
     inside = list(each_statement(function.body))
     loops = [node for node in inside if isinstance(node, tir.For) and wanted_stages(node) > 1]
-    if not loops or not all(manageable(expr) for node in inside for expr in _expressions(node)):
+    if not loops:
+        return []
+    found: list[CopyInTurn] = [] if staying is None else staying
+    if not all(walkable(expr) for node in inside for expr in _expressions(node)):
+        reason = "an expression of the kernel is too long to look for its tile in"
+        every = [(node, call) for node in loops for one in statements(node.body) for call, *_ in _tile_copies(one)]
+        found += [CopyInTurn(node, call, reason) for node, call in every]
         return []
     sources = views(function.body)
-    found: list[CopyInTurn] = [] if staying is None else staying
     plans = [plan for plan in (_plan(node, sources, found) for node in loops) if plan is not None]
     return _with_tiles_of_their_own(plans, function.body, found)
 
@@ -226,8 +232,7 @@ class _Turn:
         uses = [at for at, effect in enumerate(self.effects) if tile in effect.reads]
         if uses and uses[0] < position:
             raise _Stays(f"a turn reads `{name}` before it copies")
-        if not uses or any(tile in effect.other for effect in self.effects):
-            raise _Stays(f"`{name}` is used in a way that needs it in one place")
+        self._check_uses(uses, tile, self.effects)
         return Producer(position, uses[0], self._moved(call), tile)
 
     def conditional(self, position: int, inner: int, call: TileCall) -> Producer:
@@ -247,8 +252,7 @@ class _Turn:
         uses = [at for at, effect in enumerate(within) if tile in effect.reads]
         if uses and uses[0] < inner:
             raise _Stays(f"a turn reads `{name}` before it copies")
-        if not uses or any(tile in effect.other for effect in within):
-            raise _Stays(f"`{name}` is used in a way that needs it in one place")
+        self._check_uses(uses, tile, within)
         bound = self.bound
         try:
             self.bound = bound | {one.var: one.value for one in parts if isinstance(one, tir.Bind)}
@@ -258,6 +262,14 @@ class _Turn:
         condition = self._expanded(node.condition)
         self._check_known(condition, "the condition that it stands under")
         return Producer(position, position, moved, tile, condition, inner)
+
+    @staticmethod
+    def _check_uses(uses: list[int], tile: Any, effects: list[Effects]) -> None:
+        """_Stays where versions of a tile would serve nobody, or not everybody."""
+        if any(tile in effect.other for effect in effects):
+            raise _Stays(f"`{tile.name}` is used in a way that needs it in one place")
+        if not uses:
+            raise _Stays(f"nothing in the turn reads `{tile.name}`")
 
     def _checked(self, call: TileCall) -> tuple[Any, str]:
         """The tile and its name; _Stays where no order of the statements would let the copy run ahead."""
@@ -292,6 +304,8 @@ class _Turn:
             if not used:
                 break
             index = substitute(index, used)
+            if not walkable(index):
+                raise _Stays("its place is worked out in too many steps to look through")
         return index
 
     def _check_known(self, expr: Any, what: str) -> None:

@@ -15,6 +15,7 @@ from tvm import tirx as tir
 
 from tilelang_nb.language.expression_size import BINARY, LEAVES
 from tilelang_nb.language.expression_size import manageable as manageable
+from tilelang_nb.language.expression_size import walkable as walkable
 
 Var = tvm.ir.Var
 Load = tvm.ir.TensorLoad
