@@ -83,15 +83,20 @@ def compile_text(text: str) -> Any:
     return compilation
 
 
+def forget() -> None:
+    """Nothing of what was compiled and shown before is known."""
+    from tilelang_nb.report import readable
+    from tilelang_nb.runtime import cache
+
+    cache.clear()
+    readable.forget()
+
+
 def shown(name: str, text: str, budget: float) -> Callable[[int], Row]:
     """From the text of a cell to its report with every stage printed, nothing of it cached."""
 
     def measure(repeat: int) -> Row:
-        from tilelang_nb.runtime import cache
-
-        return Row(
-            f"cell to shown IR: {name}", budget, *timed(lambda: compile_text(text).to_html(), repeat, cache.clear)
-        )
+        return Row(f"cell to shown IR: {name}", budget, *timed(lambda: compile_text(text).to_html(), repeat, forget))
 
     return measure
 
@@ -107,7 +112,6 @@ def widget(name: str, text: str, budget: float, fresh: bool) -> Callable[[int], 
     def measure(repeat: int) -> Row:
         from tilelang_nb.notebook.widget import KernelView
         from tilelang_nb.report.json import to_data
-        from tilelang_nb.runtime import cache
         from tilelang_nb.source.providers import provided
 
         def run() -> None:
@@ -116,7 +120,7 @@ def widget(name: str, text: str, budget: float, fresh: bool) -> Callable[[int], 
             KernelView(to_data(compilation)).close()
 
         run()
-        figures = timed(run, repeat, cache.clear if fresh else lambda: None)
+        figures = timed(run, repeat, forget if fresh else lambda: None)
         return Row(f"{'cell' if fresh else 'unchanged cell'} to widget: {name}", budget, *figures)
 
     return measure
@@ -124,12 +128,8 @@ def widget(name: str, text: str, budget: float, fresh: bool) -> Callable[[int], 
 
 def compile_time_items(items: int, budget: float) -> Callable[[int], Row]:
     def measure(repeat: int) -> Row:
-        from tilelang_nb.runtime import cache
-
         text = cells.COMPILE_TIME_ITEMS.format(items=items)
-        return Row(
-            f"{items:,} compile-time items", budget, *timed(lambda: compile_text(text).to_html(), 3, cache.clear)
-        )
+        return Row(f"{items:,} compile-time items", budget, *timed(lambda: compile_text(text).to_html(), 3, forget))
 
     return measure
 
