@@ -103,8 +103,15 @@ def copy_cluster(
     memories = None if boxes is None else (boxes[0].memory, boxes[1].memory)
     wanted = (GLOBAL, SHARED) if dst_block is None else (SHARED, SHARED)
     if boxes is None or memories != wanted:
-        side = "global to shared memory" if dst_block is None else "shared to shared memory"
-        unavailable(f"`{called}` copies from {side} here", "use `T.copy` for other memories")
+        if dst_block is None:
+            unavailable(
+                f"`{called}` with `cluster_mask` copies tiles from global to shared memory",
+                "use `T.copy` in each block, or `dst_block` for a tile of shared memory",
+            )
+        unavailable(
+            f"`{called}` with `dst_block` copies tiles from shared to shared memory",
+            "bring the tile into shared memory first, with `T.copy`",
+        )
     source, target = boxes
     for one in boxes:
         check_inside(one, called)

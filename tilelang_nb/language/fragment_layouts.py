@@ -104,8 +104,11 @@ class Fragment(Layout):
         return int(self._threads().max()) + 1
 
     def expand(self, leading_shape: Any) -> NoReturn:
-        """TL302: the new elements have no thread; `repeat` says who holds them."""
-        unavailable("`Fragment.expand` does not say who holds the new elements", "use `repeat`")
+        """TL302: the new elements have no thread."""
+        unavailable(
+            "`Fragment.expand` does not say who holds the new elements",
+            "write the layout of the whole tile: `T.Fragment(shape, ...)`",
+        )
 
     @property
     def thread(self) -> NoReturn:
