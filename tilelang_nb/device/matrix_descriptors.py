@@ -14,6 +14,7 @@ step for each turn of a loop, as for tiles of three boxes, the step takes their 
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import tvm
@@ -96,7 +97,7 @@ class _Descriptors:
             step = self.analyzer.simplify(at[1] - at[0])
             if constant(step) is None:
                 continue
-            if all(constant(self.analyzer.simplify(b - a)) == constant(step) for a, b in zip(at, at[1:])):
+            if all(constant(self.analyzer.simplify(b - a)) == constant(step) for a, b in pairwise(at)):
                 place = at[0] + var * step
         return place
 
