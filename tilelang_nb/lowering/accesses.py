@@ -238,7 +238,7 @@ class AccessReader:
 
     def note_copy(self, call: Any, region: str) -> None:
         """The target of an asynchronous copy that these warp groups start."""
-        load = _pointed(call.args[0])
+        load = pointed(call.args[0])
         if load is not None and identity(load.source) in self.memory:
             self.copied.setdefault(region, {})[self.memory[identity(load.source)]] = len(load.indices)
 
@@ -304,7 +304,7 @@ class AccessReader:
         """Pointers are to memory of another block of the cluster, but for that of the source, which is read."""
         rest: list[Any] = []
         for position, argument in enumerate(call.args[1:]):
-            load = _pointed(argument)
+            load = pointed(argument)
             if load is None:
                 rest += [] if isinstance(argument, _LEAVES) else [argument]
                 continue
@@ -319,7 +319,7 @@ class AccessReader:
         """A load writes a tile and a store reads one; the other pointers are to maps and barriers."""
         kind, rest, waiting = READ if "s2g" in call.op.name else WRITE, [], True
         for argument in call.args:
-            load = _pointed(argument)
+            load = pointed(argument)
             if load is not None and type(load) is tvm.ir.TensorLoad:
                 rest += list(load.indices)
                 if waiting:
@@ -347,7 +347,7 @@ class AccessReader:
         rest: list[Any] = []
         waiting = list(kinds)
         for argument in call.args:
-            load = _pointed(argument)
+            load = pointed(argument)
             if load is None:
                 if not isinstance(argument, _LEAVES):
                     rest.append(argument)
@@ -369,7 +369,7 @@ class AccessReader:
 
     def _element(self, argument: Any, kind: str) -> list[Any]:
         """Notes the element that a pointer is to; the operands that are still to be looked at."""
-        load = _pointed(argument)
+        load = pointed(argument)
         if load is None:
             return [argument]
         memory = self.memory.get(identity(load.source))
@@ -378,7 +378,7 @@ class AccessReader:
         return list(load.indices)
 
 
-def _pointed(argument: Any) -> Any | None:
+def pointed(argument: Any) -> Any | None:
     """The load whose address an argument is; None for any other argument."""
     while type(argument) is tvm.ir.Call and argument.op.name == "tirx.cuda.cvta_generic_to_shared":
         argument = argument.args[0]

@@ -9,20 +9,21 @@ from ..source import catalogue as say
 from ..source.diagnostic import Diagnostic, Message, Note
 from ..source.text import Span
 from ..source.wording import with_article
+from .machine import waits
 from .translation.values import BULK_COPY, Site
 
 Place = tuple[tuple[int, int, int], tuple[int, int, int]]  # block, thread
 
 
-# What to do about a deadlock, by words of what the threads wait for; the first that is there.
-CURES = (
-    ("than were announced to it", "announce the bytes of every copy at its barrier, as `T.tma_copy` does for its own"),
-    ("that no copy brings", "announce only bytes that copies bring: `T.tma_copy` announces those of its own"),
-    ("phase that counts", "give `T.alloc_barrier` the number of arrivals in a phase, or let only so many arrive"),
-    ("barrier of the cluster", "let all threads of all blocks of the cluster come to it"),
-    ("registers for each thread", "let other warp groups give some back first: `T.dec_max_nreg(...)`"),
-    ("", "let every thread that the barrier counts arrive, once per phase"),
-)  # fmt: skip
+# What to do about a deadlock, by what the threads wait for; of the first kind that one of them waits for.
+CURES = {
+    waits.UNKNOWN_BYTES: "announce the bytes of every copy at its barrier, as `T.tma_copy` does for its own",
+    waits.MISSING_BYTES: "announce only bytes that copies bring: `T.tma_copy` announces those of its own",
+    waits.SURPLUS: "give `T.alloc_barrier` the number of arrivals in a phase, or let only so many arrive",
+    waits.CLUSTER: "let all threads of all blocks of the cluster come to it",
+    waits.REGISTERS: "let other warp groups give some back first: `T.dec_max_nreg(...)`",
+    waits.ARRIVALS: "let every thread that the barrier counts arrive, once per phase",
+}
 
 
 @dataclass
@@ -151,21 +152,32 @@ class Findings:
 
         self._add(("TL401", here.buffer, "in flight", str(here.span), str(there.span)), count, here, make)
 
-    def no_proxy_fence(self, site: int, other: int, who: tuple[Any, Any], count: int) -> None:
-        """An asynchronous read at `site` of what `who` stored at `other` in the ordinary way."""
+    def no_proxy_fence(
+        self, site: int, other: int, who: tuple[Any, Any], count: int, earlier: str, overwrites: bool
+    ) -> None:
+        """An asynchronous access at `site` to what `who` accessed at `other` in the ordinary way.
+
+        earlier: "load" or "store".  overwrites: whether the asynchronous access writes.
+        """
         here, there = self.sites[site], self.sites[min(other, len(self.sites) - 1)]
+        verb, past = ("read", "read") if earlier == "load" else ("store", "stored")
 
         def make() -> tuple[Message, tuple[Note, ...]]:
             problem = (
                 f"an asynchronous operation reads an element of `{here.buffer}` that {_threads(who)} stored, and no"
                 " fence makes ordinary stores visible to it"
             )
-            remedy = "let the threads that store call `T.fence_proxy_async()` before the barrier"
-            return say.SimulatedRace(problem=problem, remedy=remedy), (
-                Note("the store is here", user_span(there.span)),
-            )
+            if overwrites:
+                problem = (
+                    f"a bulk copy overwrites an element of `{there.buffer}` that {_threads(who)} {past}, and no fence"
+                    f" makes it wait for ordinary {earlier}s"
+                )
+            remedy = f"let the threads that {verb} call `T.fence_proxy_async()` before the barrier"
+            found = say.SimulatedRace(problem=problem, remedy=remedy)
+            return found, (Note(f"the {verb} is here", user_span(there.span)),)
 
-        self._add(("TL401", here.buffer, "fence", str(here.span), str(there.span)), count, here, make)
+        key = "overwritten without fence" if overwrites else "fence"
+        self._add(("TL401", here.buffer, key, verb, str(here.span), str(there.span)), count, here, make)
 
     def overwritten(self, site: int, other: int, reader: str, who: tuple[Any, Any], count: int) -> None:
         """A store at `site` into what the asynchronous operation that started at `other` was still reading."""
@@ -328,12 +340,12 @@ class Findings:
 
         self._add(("TL405", here, "registers"), 1, here, make)
 
-    def deadlock(self, site: int, text: str) -> None:
+    def deadlock(self, site: int, lack: waits.Lack) -> None:
         here = self.sites[site] if 0 <= site < len(self.sites) else None
 
         def make() -> tuple[Message, tuple[Note, ...]]:
-            remedy = next(remedy for words, remedy in CURES if words in text)
-            return say.SimulatedDeadlock(problem=f"no thread can go on: {text}", remedy=remedy), ()
+            remedy = next(remedy for kind, remedy in CURES.items() if kind in lack.kinds)
+            return say.SimulatedDeadlock(problem=f"no thread can go on: {lack.text}", remedy=remedy), ()
 
         self._add(("TL405", here, "deadlock"), 1, here, make)
 

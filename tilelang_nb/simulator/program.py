@@ -15,13 +15,13 @@ from ..lowering.hopper.tensor_maps import TensorMap, check_outline, tensor_maps_
 from ..lowering.launches import check_clusters, cluster_of
 from .findings import Findings
 from .machine.arithmetic import NAMESPACE, strided
-from .machine.barriers import Deadlock
 from .machine.machine import GlobalArray, Machine, StepLimit, Stopped
 from .machine.repetition import NoEnd
 from .machine.requests import Counting
 from .machine.shadow import Epochs, Shadow
 from .machine.strand import Strand
 from .machine.tensor_copies import TensorView
+from .machine.waits import Deadlock
 from .report import Counters, KeptOut, Report, Traffic
 from .translation.edges import Guard, guarded
 from .translation.inspection import evaluate
@@ -218,7 +218,7 @@ class _Launch:
             self._other_way(saved, known, epoch, printed, (ids, grid, block))
 
     def _stuck(self, stuck: Deadlock, saved: Any, known: Any, epoch: int, printed: int, batch: Any) -> None:
-        self.findings.deadlock(stuck.site, stuck.text)
+        self.findings.deadlock(stuck.site, stuck.lack)
         if saved and self.findings.unwritten(known):
             self._other_way(saved, known, epoch, printed, batch)
 
@@ -232,7 +232,7 @@ class _Launch:
         try:
             self._blocks(*batch, backwards=True)
         except Deadlock as stuck:
-            self.findings.deadlock(stuck.site, stuck.text)
+            self.findings.deadlock(stuck.site, stuck.lack)
         except (StepLimit, NoEnd, Stopped):
             pass
         if not missing & self.findings.races(known):

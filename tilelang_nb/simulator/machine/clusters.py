@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from .barriers import Wait
 from .tensor_copies import CHUNK
+from .waits import CLUSTER, Lack, Wait
 
 Array = Any
 NEVER = -1
@@ -119,10 +119,11 @@ class Clusters:
         def ready() -> bool:
             return all(barrier.generation > phase for barrier, phase in mine)
 
-        def said() -> str:
+        def said() -> Lack:
             barrier = next(barrier for barrier, phase in mine if barrier.generation <= phase)
             all_threads = self.machine.ranks * self.machine.threads
-            return f"the barrier of the cluster: {barrier.arrived} of {all_threads} threads have arrived"
+            text = f"the barrier of the cluster: {barrier.arrived} of {all_threads} threads have arrived"
+            return Lack(text, frozenset((CLUSTER,)))
 
         while not ready():
             yield Wait(ready, said, site)
@@ -184,11 +185,12 @@ class Clusters:
                 shadow = machine.shared_shadow
                 copy.from_cells = self._cells_of(read)
                 code = shadow.many_of(self)[block]
-                shadow.read(self, copy.from_cells, np.broadcast_to(code, copy.from_cells.shape), sites[1])
+                shadow.read(self, copy.from_cells, np.broadcast_to(code, copy.from_cells.shape), sites[1], True)
                 self.check_proxy(copy.from_cells, sites[1])
                 copy.records = shadow.writes[copy.from_cells]
                 copy.cells = self._cells_of(chunks)
                 copy.codes = np.broadcast_to(code, copy.cells.shape)
+                self.check_overwritten(copy.cells, copy.codes, sites[0])
                 shadow.copy_departed(self, copy.cells, copy.codes, sites[0])
                 self.counters.count("copy into another block", lanes)
             waiting.flying.append(copy)

@@ -9,9 +9,10 @@ import numpy as np
 
 from ..translation.inspection import evaluate
 from ..translation.values import Site
-from .barriers import WARPGROUP, Deadlock, Wait
+from .barriers import WARPGROUP
 from .requests import Counting
 from .shadow import Epochs, Shadow
+from .waits import Deadlock, Lack, Wait, in_turns, joined
 
 REGISTERS = 65536  # of a multiprocessor
 MOST_REGISTERS = 255  # of a thread
@@ -83,7 +84,6 @@ class Machine:
         self.named: dict[tuple[int, int], Any] = {}
         self.clusters: dict[int, Any] = {}  # number of a cluster in flight -> its barrier
         self.engines: dict[int, int] = {}  # address of an mbarrier -> the strand that its copies count as
-        self.fences: dict[int, int] = {}  # strand -> its last epoch that asynchronous reads may see
         self.registers: dict[int, dict[int, int]] = {}  # block -> warp group -> registers of each of its threads
         self.nobody = np.zeros((1, 1), np.bool_)
         self.strands = 0
@@ -154,25 +154,12 @@ class Machine:
 
     def run_together(self, strands: list[tuple[Any, Generator[Wait, None, None]]]) -> None:
         """Drive the blocks of clusters, each rank as a strand, until all have ended."""
-        waiting: dict[Any, Wait] = {}
-        running = list(reversed(strands)) if self.backwards else list(strands)
-        while running:
-            moved = False
-            for strand, generator in list(running):
-                wait = waiting.get(strand)
-                if wait is not None and not wait.ready():
-                    continue
-                moved = True
-                try:
-                    waiting[strand] = next(generator)
-                except StopIteration:
-                    running.remove((strand, generator))
-            if not moved:
-                texts = [strand.of_block(waiting[strand].text, waiting[strand].told) for strand, _ in running]
-                raise Deadlock("; ".join(texts), waiting[running[0][0]].site)
+        for blocked in in_turns(strands, self.backwards, lambda _: None):
+            raise Deadlock(joined(blocked, lambda strand, text, told: strand.of_block(text, told)), blocked[0][1].site)
 
     def run(self, generator: Generator[Wait, None, None]) -> None:
         """Drive the first strand; what it waits for can only come from itself."""
         for wait in generator:
             if not wait.ready():
-                raise Deadlock(wait.text if wait.told else f"all wait for {wait.text}", wait.site)
+                lack = wait.said()
+                raise Deadlock(lack if wait.told else Lack(f"all wait for {lack.text}", lack.kinds), wait.site)
