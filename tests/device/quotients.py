@@ -87,8 +87,8 @@ def check_quotients(got: np.ndarray, x: np.ndarray, y: np.ndarray) -> None:
     assert right.all(), f"{np.count_nonzero(~right)} differ: {said}"
 
 
-def fused(x: np.ndarray, y: np.ndarray, z: np.ndarray, up: bool = False) -> np.ndarray:
-    """x * y + z of float32, rounded once: to the nearest number, or up."""
+def fused(x: np.ndarray, y: np.ndarray, z: np.ndarray, rounding: str = "rn") -> np.ndarray:
+    """x * y + z of float32, rounded once: to the nearest number, up (rp), or to zero (rz)."""
     product, z = x.astype(np.float64) * y, z.astype(np.float64)  # exact
     total = product + z
     back = total - product
@@ -99,16 +99,18 @@ def fused(x: np.ndarray, y: np.ndarray, z: np.ndarray, up: bool = False) -> np.n
     away = (rest > 0) == (total > 0)
     total = np.where(lost, bits + np.where(away, 1, -1), bits).view(np.float64)
     rounded = total.astype(np.float32)
-    return np.where(rounded < total, np.nextafter(rounded, np.float32(np.inf)), rounded) if up else rounded
+    if rounding == "rp":
+        return np.where(rounded < total, np.nextafter(rounded, np.float32(np.inf)), rounded)
+    if rounding == "rz":
+        return np.where(np.abs(rounded) > np.abs(total), np.nextafter(rounded, np.float32(0)), rounded)
+    return rounded
 
 
-def reciprocals(y: np.ndarray, side: int) -> np.ndarray:
-    """The numbers within one unit of the last place of 1 / y: just below (-1), nearest (0), just above (1) in size."""
+def reciprocals(y: np.ndarray, places: int) -> np.ndarray:
+    """1 / y, rounded and so many places of the last digit away from that; 1 / 0 and 1 / inf are what they are."""
     nearest = (1 / y.astype(np.float64)).astype(np.float32)
-    size = np.abs(nearest)
-    beyond = size.astype(np.float64) * np.abs(y.astype(np.float64)) - 1  # exact
-    step = np.where(beyond * side > 0, 0, side).astype(np.int32)
-    return np.where(np.isfinite(y) & (y != 0), np.copysign((size.view(np.int32) + step).view(np.float32), y), nearest)
+    away = (nearest.view(np.int32) + np.int32(places)).view(np.float32)
+    return np.where(np.isfinite(y) & (y != 0), away, nearest)
 
 
 @lru_cache(maxsize=1)
@@ -123,7 +125,7 @@ def division() -> tuple[tuple[float, ...], list[list[str]]]:
     return tuple(float.fromhex(one.rstrip("f")) for one in scale.groups()), instructions
 
 
-def run(instructions: list[str], values: dict[str, np.ndarray], side: int) -> dict[str, np.ndarray]:
+def run(instructions: list[str], values: dict[str, np.ndarray], places: int) -> dict[str, np.ndarray]:
     """What PTX instructions leave in the registers, from those in `values`."""
     for instruction in instructions:
         if instruction.startswith(".reg"):
@@ -132,9 +134,9 @@ def run(instructions: list[str], values: dict[str, np.ndarray], side: int) -> di
         target, *sources = words.split(", ")
         x, *more = (np.float32(1) if word == "0f3f800000" else values[word] for word in sources)
         if name == "rcp.approx.ftz.f32":
-            made = reciprocals(x, side)
-        elif name in ("fma.rn.f32", "fma.rp.f32"):
-            made = fused(x, more[0], np.broadcast_to(more[1], x.shape), up="rp" in name)
+            made = reciprocals(x, places)
+        elif name.startswith("fma."):
+            made = fused(x, more[0], np.broadcast_to(more[1], x.shape), name[4:6])
         else:
             plain = {"mul.f32": np.multiply, "abs.f32": np.abs, "setp.lt.f32": np.less}
             made = plain[name](x, *more)
@@ -142,14 +144,14 @@ def run(instructions: list[str], values: dict[str, np.ndarray], side: int) -> di
     return values
 
 
-def divide(x: np.ndarray, y: np.ndarray, side: int = 0) -> np.ndarray:
-    """`tl_divide(x, y)`, with reciprocals as instructions may approximate them: see `reciprocals`."""
+def divide(x: np.ndarray, y: np.ndarray, places: int = 0) -> np.ndarray:
+    """`tl_divide(x, y)`, with approximate reciprocals so many places from the nearest: see `reciprocals`."""
     (low, up, high, down), (reciprocal, quotient) = division()
     with np.errstate(all="ignore"):
         scale = np.where(np.abs(y) < low, up, np.where(np.abs(y) > high, down, 1)).astype(np.float32)
         divisor = y * scale
-        r = run(reciprocal, {"%1": divisor, "%2": -divisor}, side)["%0"]
-        return run(quotient, {"%1": x, "%2": scale, "%3": -divisor, "%4": r}, side)["%0"]
+        r = run(reciprocal, {"%1": divisor, "%2": -divisor}, places)["%0"]
+        return run(quotient, {"%1": x, "%2": scale, "%3": -divisor, "%4": r}, places)["%0"]
 
 
 # Ways to divide a tile of 64 rows by one number each, or by one for each column.

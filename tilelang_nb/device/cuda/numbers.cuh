@@ -205,9 +205,10 @@ __device__ __forceinline__ nv_bfloat16 tl_min(nv_bfloat16 x, nv_bfloat16 y) { re
 __device__ __forceinline__ float tl_divide(float x, float y) {
   float scale = fabsf(y) < 0x1p-60f ? 0x1p32f : fabsf(y) > 0x1p60f ? 0x1p-32f : 1.0f;
   float divisor = y * scale, minus = -divisor, r, z;
-  // The reciprocal, rounded once: two terms of the series of the error that the approximation has.  Their sum is
-  // rounded up, for the mantissa of ones would leave a tie.  Zero and infinity have an error of NaN and are right.
-  asm("{.reg .f32 error, size; .reg .pred known; rcp.approx.ftz.f32 %0, %1; fma.rn.f32 error, %2, %0, 0f3f800000; "
+  // The reciprocal, rounded once: two terms of the series of the error that the approximation has.  Rounded as here
+  // they are right for each number and each approximation one place away; to nearest, a few would leave ties.  Zero and
+  // infinity have an error of NaN and are right as they are.
+  asm("{.reg .f32 error, size; .reg .pred known; rcp.approx.ftz.f32 %0, %1; fma.rz.f32 error, %2, %0, 0f3f800000; "
       "abs.f32 size, error; setp.lt.f32 known, size, 0f3f800000; fma.rp.f32 error, error, error, error; "
       "@known fma.rn.f32 %0, error, %0, %0;}"
       : "=&f"(r)
