@@ -21,10 +21,10 @@ from ..barriers import WARP_GROUPS
 from ..context import FRAGMENT, LaunchContext
 from ..gemm import wgmma
 from ..gemm.engine import extents
-from ..rewrite import dtype_of, element_bytes, map_children, scope, walk
+from ..rewrite import element_bytes, map_children, scope, walk
 from ..uniformity import Uniformity
 from ..views import view_source
-from .tensor_tiles import TensorTile, tensor_tile
+from .tensor_tiles import TensorTile, misfit, tensor_tile
 from .tile_statements import is_product
 
 ENABLE = "tl.enable_auto_warp_specialization"  # the option: True asks for warp groups where they are slower, too
@@ -115,10 +115,7 @@ def _no_tile(call: TileCall, tiles: dict[Any, TensorTile], products: Products, l
             return f"wgmma takes tiles in an order of its own, and `{buffer.name}` is a view, or is seen through one"
         if buffer in launch.orders:
             return f"`{buffer.name}` has a layout of the text"
-        rows, columns = (int(extent) for extent in (1, *buffer.shape)[-2:])
-        size = columns * tvm.DataType(dtype_of(buffer)).bits // 8
-        taken = "wgmma takes tiles of up to 256 rows, in whole eights, of multiples of 32 bytes"
-        return f"{taken}; `{buffer.name}` has {rows} of {size} bytes"
+        return misfit(buffer) or f"`{buffer.name}` is no tile that wgmma takes"
     return ""
 
 
