@@ -102,6 +102,11 @@ CASES: dict[str, tuple[str, int, list[str]]] = {
 }  # fmt: skip
 
 
+def text_of(name: str) -> str:
+    text, threads, _ = CASES[name]
+    return HEAD.format(threads=threads) + text
+
+
 def behind_fences(launch: Any) -> list[str]:
     """The kind of statement behind each proxy fence."""
     lines = [*launch.script().splitlines(), "the end"]
@@ -122,8 +127,8 @@ def findings(launch: Any) -> list[str]:
 
 @pytest.mark.parametrize("name", CASES)
 def test_fences_stand_where_tiles_are_given_back(name: str) -> None:
-    text, threads, expected = CASES[name]
-    launch = lowered(HEAD.format(threads=threads) + text, {}).launches[0]
+    text, expected = text_of(name), CASES[name][2]
+    launch = lowered(text, {}).launches[0]
     own = text.count("T.fence_proxy_async")
     assert len(behind_fences(launch)) == len(expected) + own
     assert own or behind_fences(launch) == expected
