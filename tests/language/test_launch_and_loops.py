@@ -181,8 +181,8 @@ def test_loop_options():
         (lambda x: T.Pipelined(4, num_stages=-1), "TL004", "0 or more"),
         (lambda x: T.Pipelined(4, num_stages=x), "TL004", "only when the kernel runs"),
         (lambda x: T.Pipelined(4, order=[0], stage=[0, 1]), "TL004", "1 entries"),
-        (lambda x: T.Pipelined(4, order=[0.5, 1]), "TL004", "write integers: `order=[0, 1]`"),
-        (lambda x: T.Pipelined(4, stage=[0, x]), "TL004", "write integers: `stage=[0, 1]`"),
+        (lambda x: T.Pipelined(4, order=[0.5, 1]), "TL004", "write `order=[0, 1]`"),
+        (lambda x: T.Pipelined(4, stage=[0, x]), "TL004", "write `stage=[0, 1]`"),
         (lambda x: T.Pipelined(4, order=[0, 0, 1], stage=[0, 0, 1]), "TL004", "two statements have place 0"),
         (lambda x: T.Pipelined(4, order=[0, 1], stage=[-2, 1]), "TL004", "counts from 0, -2 given"),
         (

@@ -274,7 +274,9 @@ def _schedule(given: Any, name: str, called: str) -> list[Any]:
         return list(given)
     for entry in given:
         if isinstance(entry, bool) or not isinstance(number(entry), int):
-            bad_argument(f"`{name}` of `{called}` holds {described(entry)}", f"write integers: `{name}=[0, 1]`")
+            bad_argument(
+                f"`{name}` of `{called}` is a list of integers and holds {described(entry)}", f"write `{name}=[0, 1]`"
+            )
     entries = [integer(entry, called, name) for entry in given]
     if min(entries) < -1:
         bad_argument(
