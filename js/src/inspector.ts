@@ -127,7 +127,12 @@ export class Inspector implements Shell {
     }
     const { place } = this.trace.problems[this.state.problem] ?? {};
     if (this.state.view === "problems" && place) this.source.revealProblem(this.state.problem);
-    else this.source.reveal(this.state.kernel.wire.line ?? this.state.kernel.wire.span?.[0] ?? this.trace.first);
+    else this.toKernel();
+  }
+
+  private toKernel(): void {
+    const { line, span } = this.state.kernel.wire;
+    this.source.begin(line ?? span?.[0] ?? this.trace.first);
   }
 
   /** What is in sight. */
@@ -171,6 +176,7 @@ export class Inspector implements Shell {
     this.guarded(() => {
       this.state = { ...this.state, ...patch };
       keepingFocus(this.root, () => this.draw(), () => this.codePane?.code.scroller ?? this.root);
+      if (patch.kernel) this.toKernel();
       if (patch.problem !== undefined || (patch.view === "problems" && this.trace.problems.length)) this.source.revealProblem(this.state.problem);
     });
   }

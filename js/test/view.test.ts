@@ -117,6 +117,27 @@ describe("links", () => {
     root.querySelector('[data-tnb="code"] [data-line="2"] .line')!.dispatchEvent(new MouseEvent("mouseover", { bubbles: true }));
     expect([...root.querySelectorAll<HTMLElement>("[data-lit]")].map((row) => row.dataset.line)).toEqual(["4", "2", "3", "4"]);
   });
+  test("rows that are drawn anew stay in the page, with all of them that is the same", () => {
+    const root = show(trace);
+    const row = root.querySelector<HTMLElement>('[data-tnb="code"] [data-line="2"]')!;
+    const kept = [row, row.querySelector(".number")!, row.querySelector(".origin")!, row.querySelector(".line")!.firstChild!];
+    click(root, '[data-tnb="source"] [data-line="4"]');
+    expect(row.dataset.pin).toBe("1");
+    expect(row.style.getPropertyValue("--pin")).toBe("var(--pin0)");
+    press(root, "Escape");
+    expect(row.dataset.pin).toBeUndefined();
+    for (const part of kept) expect(root.contains(part), part.textContent ?? "").toBe(true);
+  });
+  test("a row is clicked that was pressed, whatever is under the mouse when the button is let go", () => {
+    const root = show(trace);
+    const send = (selector: string, kind: string, clientX: number): boolean => root.querySelector(selector)!.dispatchEvent(new MouseEvent(kind, { bubbles: true, detail: 1, clientX }));
+    send('[data-tnb="code"] [data-line="1"] .line', "mousedown", 40);
+    send('[data-tnb="code"] .window', "click", 41);
+    expect([...root.querySelectorAll<HTMLElement>('[data-tnb="pin"]')].map((pin) => pin.dataset.line)).toEqual(["3"]);
+    send('[data-tnb="code"] [data-line="2"] .line', "mousedown", 40);
+    send('[data-tnb="code"] .window', "click", 90); // the mouse has moved
+    expect([...root.querySelectorAll<HTMLElement>('[data-tnb="pin"]')].map((pin) => pin.dataset.line)).toEqual(["3"]);
+  });
   test("picks: alone, added, again, a fifth", () => {
     const none = [null, null, null, null];
     expect(picked(none, 7, false)).toEqual([7, null, null, null]);

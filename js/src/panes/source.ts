@@ -74,16 +74,23 @@ export class SourcePane implements Pane {
     if (row !== undefined) this.code.reveal(row);
   }
 
+  /** Begins with a line, of a cell that may be long. */
+  begin(line: number): void {
+    this.code.begin(this.rowOfLine.get(line) ?? 0);
+  }
+
   /** Brings a problem into sight, with its message. */
   revealProblem(index: number): void {
     const at = this.rows.findIndex((row) => "problem" in row && row.index === index);
     if (at < 0) return;
     const { problem } = this.rows[at] as { problem: Problem };
-    this.code.scroller.scrollLeft = 0;
-    this.code.reveal(at - 1);
-    if (!this.code.isVisible(at)) this.code.scrollTo(this.code.top + 36);
     const { line, column, endLine, endColumn } = problem.place!;
-    this.code.reach(column, line === endLine ? endColumn : column);
+    this.code.placed(() => {
+      this.code.scroller.scrollLeft = 0;
+      this.code.reveal(at - 1);
+      if (!this.code.isVisible(at)) this.code.scrollTo(this.code.top + 36);
+      this.code.reach(column, line === endLine ? endColumn : column);
+    });
   }
 
   soften(lines: readonly number[] | null): void {
