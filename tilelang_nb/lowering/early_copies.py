@@ -13,7 +13,7 @@ from typing import Any
 
 from tvm import tirx as tir
 
-from tilelang_nb.language.tile_program import operation, operation_name, read, region
+from tilelang_nb.language.tile_program import operation, read, region, statement_name
 
 from .architecture import capability
 from .context import SHARED, LaunchContext
@@ -37,7 +37,7 @@ def _of_block(node: Any, loops: set[Any], sources: dict[Any, Any]) -> Any:
     if isinstance(node, tir.AttrStmt) and node.attr_key == "thread_extent":
         return map_children(node, lambda body: _of_block(body, loops, sources))
     parts = statements(node)
-    names = [_name(one) for one in parts]
+    names = [statement_name(one) for one in parts]
     effects: dict[int, Effects] = {}
 
     def touched(position: int) -> Effects:
@@ -80,10 +80,6 @@ def _of_block(node: Any, loops: set[Any], sources: dict[Any, Any]) -> Any:
     )
 
 
-def _name(node: Any) -> str | None:
-    return operation_name(node.value) if isinstance(node, tir.Evaluate) else None
-
-
 def _is_one(node: Any, loops: set[Any]) -> bool:
     return isinstance(node, tir.For) and node.loop_var in loops
 
@@ -100,7 +96,7 @@ def _waits_first(node: Any, tile: Any, sources: dict[Any, Any]) -> bool:
     """Is the tile only read in the loop, and only after the loop has waited?"""
     waited = False
     for one in statements(node.body):
-        waited = waited or _name(one) == "wait_group"
+        waited = waited or statement_name(one) == "wait_group"
         effect = Effects(one, sources)
         if tile in effect.writes or tile in effect.other or (tile in effect.reads and not waited):
             return False

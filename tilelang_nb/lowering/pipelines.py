@@ -21,7 +21,7 @@ import tvm
 import tvm_ffi
 from tvm import tirx as tir
 
-from tilelang_nb.language.tile_program import RegionOperand, TileCall, operation_name, read
+from tilelang_nb.language.tile_program import RegionOperand, TileCall, read, statement_name
 
 from .context import SHARED
 from .loop_effects import Effects
@@ -139,7 +139,7 @@ def wanted_stages(node: Any) -> int:
 
 def _plan(node: Any, sources: dict[Any, Any], staying: list[CopyInTurn]) -> Pipeline | None:
     body = tuple(statements(node.body))
-    by_hand = any(_operation(one) in _BY_HAND for one in body)
+    by_hand = any(statement_name(one) in _BY_HAND for one in body)
     jumps = [at for at, one in enumerate(body) if leaves(one)]
     end = jumps[0] if jumps else len(body)
     turn = _Turn([Effects(one, sources) for one in body], body, sources)
@@ -164,10 +164,6 @@ def _plan(node: Any, sources: dict[Any, Any], staying: list[CopyInTurn]) -> Pipe
     return Pipeline(node, body, stages, stages, _grouped(producers), early)
 
 
-def _operation(node: Any) -> str | None:
-    return operation_name(node.value) if isinstance(node, tir.Evaluate) else None
-
-
 def _tile_copies(node: Any) -> Iterator[tuple[TileCall, str, int | None]]:
     """The copies from global to shared memory in a statement of a loop: with what they stand in, and their position
     where that is the statement itself, an `if`.
@@ -183,7 +179,7 @@ def _tile_copies(node: Any) -> Iterator[tuple[TileCall, str, int | None]]:
 
 
 def _nested_copies(node: Any, inside: str) -> Iterator[tuple[TileCall, str]]:
-    if _operation(node) == "copy":
+    if statement_name(node) == "copy":
         call = read(node.value, node.span)
         if scope(call["source"].buffer) == "global" and scope(call["target"].buffer) == SHARED:
             yield call, inside

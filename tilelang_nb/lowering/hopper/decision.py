@@ -1,9 +1,9 @@
 """Whether a launch with pipelined loops is divided into roles on sm_90a: one warp group copies, the others compute.
 
 It does where every copy that runs ahead can be a bulk copy, every loop has a product of warp groups, and the copying
-threads can follow the control flow without reading memory.  Other statements may read the tiles, too, and the computing
-threads may write operands themselves, as they do with weights that they widen.  Where a launch is not divided, the
-reason is one of its decisions, and the pipeline is one of cp.async.
+threads can follow the control flow, reading no memory but what the launch leaves as it is.  Other statements may read
+the tiles, too, and the computing threads may write operands themselves, as they do with weights that they widen.  Where
+a launch is not divided, the reason is one of its decisions, and the pipeline is one of cp.async.
 """
 
 from __future__ import annotations
