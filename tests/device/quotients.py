@@ -47,9 +47,9 @@ def hard_pairs(divisors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def with_exponents(a: np.ndarray, b: np.ndarray, random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers of any sign and size with these mantissas; they and their quotients are SMALL at least."""
+    """Normal numbers of any sign and size with these mantissas; their quotients are SMALL at least."""
     b_power = random.integers(-149, 105, b.shape)
-    a_power = random.integers(np.maximum(b_power - 98, -123), np.minimum(b_power + 127, 105), a.shape)
+    a_power = random.integers(np.maximum(b_power - 98, -149), np.minimum(b_power + 127, 105), a.shape)
     x = np.ldexp(a.astype(np.float64), a_power) * random.choice([-1, 1], a.shape)
     y = np.ldexp(b.astype(np.float64), b_power) * random.choice([-1, 1], b.shape)
     return x.astype(np.float32), y.astype(np.float32)
@@ -78,8 +78,7 @@ def check_quotients(got: np.ndarray, x: np.ndarray, y: np.ndarray) -> None:
     """`got` is x / y rounded once, but for what is SMALL, where the last place may differ, or the largest number."""
     with np.errstate(all="ignore"):
         want = x / y
-        small = (np.abs(x) < SMALL) & (x != 0) | (np.abs(want) < SMALL) & (want != 0)
-    last = small | (np.abs(want) == LARGEST)
+    last = (np.abs(want) < SMALL) & (x != 0) & np.isfinite(y) | (np.abs(want) == LARGEST)
     off = np.abs(got.view(np.int32).astype(np.int64) - want.view(np.int32))
     right = (off <= last) | np.isnan(got) & np.isnan(want)
     at = np.flatnonzero(~right)[:5]
@@ -114,15 +113,19 @@ def reciprocals(y: np.ndarray, places: int) -> np.ndarray:
 
 
 @lru_cache(maxsize=1)
-def division() -> tuple[tuple[float, ...], list[list[str]]]:
-    """Of the text of `tl_divide`: the numbers of its scale, and the instructions of its two statements."""
+def division() -> tuple[tuple[int, float, int, int], list[list[str]]]:
+    """Of the text of `tl_divide`: the numbers that its scale is made of, and the instructions of its two statements."""
     text = next(text for name, _, text, _ in definitions() if name == "tl_divide")
-    number = r"(0x1p-?\d+f|[\d.]+f)"
-    scale = re.search(rf"scale = fabsf\(y\) < {number} \? {number} : fabsf\(y\) > {number} \? {number} : 1\.0f;", text)
-    assert scale is not None
+    begin = (
+        r"int power = (0x\w+) - \(__float_as_int\(y\) & 0x7f800000\), least = fabsf\(y\) > (0x1p\d+)f \? (0x\w+) : (0x\w+);\s+"
+        r"float scale = __int_as_float\(max\(power, least\)\), divisor = y \* scale, minus = -divisor, r, z;"
+    )
+    found = re.search(begin, text)
+    assert found is not None
+    numbers = int(found[1], 16), float.fromhex(found[2]), int(found[3], 16), int(found[4], 16)
     statements = ["".join(re.findall(r'"([^"]*)"', text)) for text in re.findall(r'asm\(((?:\s*"[^"]*")+)', text)]
     instructions = [[one.strip() for one in text.strip("{}").split(";") if one.strip()] for text in statements]
-    return tuple(float.fromhex(one.rstrip("f")) for one in scale.groups()), instructions
+    return numbers, instructions
 
 
 def run(instructions: list[str], values: dict[str, np.ndarray], places: int) -> dict[str, np.ndarray]:
@@ -146,9 +149,10 @@ def run(instructions: list[str], values: dict[str, np.ndarray], places: int) -> 
 
 def divide(x: np.ndarray, y: np.ndarray, places: int = 0) -> np.ndarray:
     """`tl_divide(x, y)`, with approximate reciprocals so many places from the nearest: see `reciprocals`."""
-    (low, up, high, down), (reciprocal, quotient) = division()
+    (most, large, low, usual), (reciprocal, quotient) = division()
+    power = np.int32(most) - (y.view(np.int32) & np.int32(0x7F800000))
     with np.errstate(all="ignore"):
-        scale = np.where(np.abs(y) < low, up, np.where(np.abs(y) > high, down, 1)).astype(np.float32)
+        scale = np.maximum(power, np.where(np.abs(y) > large, low, usual).astype(np.int32)).view(np.float32)
         divisor = y * scale
         r = run(reciprocal, {"%1": divisor, "%2": -divisor}, places)["%0"]
         return run(quotient, {"%1": x, "%2": scale, "%3": -divisor, "%4": r}, places)["%0"]

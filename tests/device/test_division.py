@@ -1,6 +1,6 @@
 """`tl_divide`, which divides by what many numbers share, rounds as `/` does.
 
-The proof has two parts, for mantissas, since powers of two change nothing where nothing is below 2**-100.
+The proof has two parts, for mantissas, since powers of two change nothing where no quotient is below 2**-100.
 
 1. The reciprocal r is rounded once, for each of the 2**23 mantissas and each approximation at most one place from the
    nearest number; PTX promises an error of one unit of the last place.
@@ -101,7 +101,7 @@ def test_signs_of_zeros_and_infinities() -> None:
     with np.errstate(all="ignore"):
         want = x / y
     got = divide(x, y)
-    known = ~np.isnan(want) & (np.abs(x) != np.float32(1e-45))
+    known = ~np.isnan(want)
     assert np.array_equal(np.signbit(got[known]), np.signbit(want[known]))
     assert np.array_equal(np.isnan(got), np.isnan(want)) and np.array_equal(np.isinf(got), np.isinf(want))
 
@@ -133,6 +133,8 @@ def test_loops_share_reciprocals(program_of, form: str) -> None:
     program = program_of(tile_cell(form, 256))
     assert "tl_divide(" in program.kernel_source
     assert "CALL" not in program.sass and "FCHK" not in program.sass
+    # Of 32 numbers or 64; between two stores to memory, the number that divides may have changed.
+    assert program.sass.count("MUFU.RCP") <= (64 if form == "unrolled" else 8)
     if form == "product":
         return
     x, y = shared_divisors(256, 64, 6)

@@ -201,10 +201,11 @@ __device__ __forceinline__ nv_bfloat16 tl_min(nv_bfloat16 x, nv_bfloat16 y) { re
 
 //: tl_divide
 // x / y for a divisor that many numbers share: its reciprocal is computed once, and no number takes a branch.  Rounded
-// once as x / y is, but for quotients and numbers below 2 ** -100 and the largest number: their last place may differ.
+// once as x / y is, but for quotients below 2 ** -100 and for the largest number: their last place may differ.
 __device__ __forceinline__ float tl_divide(float x, float y) {
-  float scale = fabsf(y) < 0x1p-60f ? 0x1p32f : fabsf(y) > 0x1p60f ? 0x1p-32f : 1.0f;
-  float divisor = y * scale, minus = -divisor, r, z;
+  // Divisors below 1/2 are scaled up, to less than 1: no rest is too small then, and what overflows has no quotient.
+  int power = 0x7e800000 - (__float_as_int(y) & 0x7f800000), least = fabsf(y) > 0x1p60f ? 0x2f800000 : 0x3f800000;
+  float scale = __int_as_float(max(power, least)), divisor = y * scale, minus = -divisor, r, z;
   // The reciprocal, rounded once: two terms of the series of the error that the approximation has.  Rounded as here
   // they are right for each number and each approximation one place away; to nearest, a few would leave ties.  Zero and
   // infinity have an error of NaN and are right as they are.
