@@ -39,7 +39,6 @@ ENDLESS = {
     "one lane": "v = T.alloc_var('int32')\nv = t\nwhile v < 31:  # ENDLESS\n    v = T.if_then_else(t < 3, v, v + 1)",
     "break": "while True:  # ENDLESS\n    if F[2] != 0:\n        break",
     "to and fro": "v = T.alloc_var('int32')\nv = 0\nwhile v < 2:  # ENDLESS\n    v = 1 - v",
-    "atomic": "while T.atomic_load(F[3]) == 0:  # ENDLESS\n    T.evaluate(0)",
 }
 
 

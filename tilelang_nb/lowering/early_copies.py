@@ -4,7 +4,7 @@ Before: `T.copy` of a tile in front of the loop loads it into registers and stor
 copies of the first turns start.  After: it is an asynchronous copy of their first group, which the loop waits for.
 
 It is done where nothing reads the tile before the loop has waited, nothing reads it after the loop, and nothing
-between the copy and the loop writes what it copies.
+between the copy and the loop writes what it copies, or orders accesses of blocks.
 """
 
 from __future__ import annotations
@@ -62,7 +62,9 @@ def _of_block(node: Any, loops: set[Any], sources: dict[Any, Any]) -> Any:
         origin = root(source, sources)
         between = [touched(at) for at in range(position + 1, first)]
         elsewhere = [at for at in range(len(parts)) if at not in (position, first) and not _allocates(parts[at], tile)]
-        if any(_uses(touched(at), tile) for at in elsewhere) or any(origin in effect.writes for effect in between):
+        if any(_uses(touched(at), tile) for at in elsewhere) or any(
+            origin in effect.writes or effect.orders for effect in between
+        ):
             continue
         if not _waits_first(parts[first], tile, sources):
             continue

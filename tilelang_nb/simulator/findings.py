@@ -22,6 +22,7 @@ CURES = {
     waits.SURPLUS: "give `T.alloc_barrier` the number of arrivals in a phase, or let only so many arrive",
     waits.CLUSTER: "let all threads of all blocks of the cluster come to it",
     waits.REGISTERS: "let other warp groups give some back first: `T.dec_max_nreg(...)`",
+    waits.VALUE: "let another thread store the value before it waits itself, in a block or role that can go on",
     waits.ARRIVALS: "let every thread that the barrier counts arrive, once per phase",
 }
 
@@ -114,7 +115,10 @@ class Findings:
             elif blocks and here.space == "shared":
                 remedy = "put `T.cluster_sync()` between the two accesses, or wait for a barrier of the copy"
             elif blocks:
-                remedy = "blocks run in any order: give each block its own elements, or use an atomic operation"
+                remedy = (
+                    "blocks run in any order: give each block its own elements, use an atomic operation, or let one"
+                    ' block wait for the other by atomic operations with `memory_order="release"` and `"acquire"`'
+                )
             elif roles:
                 remedy = (
                     "let the threads of the earlier access arrive at a barrier, at least one of each warp, and those of"
@@ -366,8 +370,8 @@ class Findings:
         def make() -> tuple[Message, tuple[Note, ...]]:
             problem = "this loop does the same turn for ever: no statement in it changes what its condition reads"
             remedy = (
-                "change the condition in the loop; if it waits for another block, let a second kernel do the rest: on"
-                " the simulated device no other block runs while a block waits"
+                "change the condition in the loop; where it waits for what other threads store, read that with"
+                " `T.atomic_load`"
             )
             return say.SimulatedDeadlock(problem=problem, remedy=remedy), ()
 

@@ -15,6 +15,7 @@ from ..lowering.hopper.tensor_maps import TensorMap, check_outline, tensor_maps_
 from ..lowering.launches import check_clusters, cluster_of
 from .findings import Findings
 from .machine.arithmetic import NAMESPACE, strided
+from .machine.block_order import Meetings
 from .machine.machine import GlobalArray, Machine, StepLimit, Stopped
 from .machine.repetition import NoEnd
 from .machine.requests import Counting
@@ -171,7 +172,7 @@ class _Launch:
         check_clusters(str(self.program.func.attrs["global_symbol"]), [grid.get(axis, 1) for axis in "xyz"], cluster)
         table = _by_clusters(grid, cluster) if blocks else np.zeros((0, 1), np.int64)
         step = max(self._blocks_in_flight(threads) // table.shape[1], 1)
-        self.meetings = np.zeros(blocks if self.checks else 0, np.int64)
+        self.meetings = Meetings(blocks if self.checks else 0)
         try:
             for first in range(0, len(table), step):
                 if self.progress is not None:
@@ -201,7 +202,7 @@ class _Launch:
         try:
             self._blocks(ids, grid, block)
         except Deadlock as stuck:
-            if not t.can_wait or len(ids) == 1:
+            if not t.can_wait or t.asks or len(ids) == 1:
                 self._stuck(stuck, saved, known, epoch, printed, (ids, grid, block))
                 raise Stopped from None
             self._again(saved, known, epoch, printed)
@@ -277,10 +278,16 @@ class _Launch:
             meetings=self.meetings,
             printed=self.printed,
             sizes=self.sizes,
+            watched=t.asks,
             progress=told if self.progress is not None else None,
         )
         threads = np.arange(machine.threads)
-        strands = [Strand(machine, ids[:, rank], threads, rank * len(ids)) for rank in range(ids.shape[1])]
+        step = 1 if t.asks else len(ids)
+        strands = [
+            Strand(machine, ids[first : first + step, rank], threads, rank * len(ids) + first)
+            for rank in range(ids.shape[1])
+            for first in range(0, len(ids), step)
+        ]
         if len(strands) == 1:
             machine.run(self.kernel(strands[0], self.parameters))
         else:

@@ -131,6 +131,7 @@ class Barriers:
         if self.machine.checks:
             self.counters.count("barrier", self.lane_count(mask) // max(self.T, 1))
             self._order_own()
+            self.blocks_have_met()
 
     def warp_barrier(self, mask: Mask) -> None:
         """__syncwarp: orders accesses inside each warp."""
@@ -138,15 +139,6 @@ class Barriers:
         self.new_epoch()
 
     warp_epoch = 0
-
-    def synchronise_blocks(self, mask: Mask) -> None:
-        """An atomic operation on an integer of global memory: flags and counters between blocks are made of them.
-
-        What a block did before one may be known to every block that does one later.
-        """
-        blocks = self.block_ids if mask is None else self.block_ids[_active_blocks(mask, self.B)]
-        self.machine.meetings[blocks] = self.epoch
-        self.new_epoch()
 
     # ---- who takes part ----
     def members(self, mask: Mask, *values: Any) -> Iterator[tuple[int, ...]]:
@@ -300,14 +292,6 @@ def _missing(barrier: MBarrier, name: str) -> Lack:
         return Lack(f"{missing} at the barrier `{name}`")
     more = f"where {barrier.surplus + barrier.count} arrived at once in a phase that counts {barrier.count}"
     return Lack(f"{missing} at the barrier `{name}`, {more}", frozenset((SURPLUS,)))
-
-
-def _active_blocks(mask: np.ndarray, blocks: int) -> np.ndarray:
-    """Which blocks have a lane that takes part."""
-    lanes = mask.any(axis=-1)
-    while lanes.ndim > 1:
-        lanes = lanes.any(axis=0)
-    return np.broadcast_to(lanes, (blocks,))
 
 
 def _runs(chosen: np.ndarray, threads: np.ndarray) -> list[slice]:

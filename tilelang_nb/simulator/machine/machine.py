@@ -10,6 +10,7 @@ import numpy as np
 from ..translation.inspection import evaluate
 from ..translation.values import Site
 from .barriers import WARPGROUP
+from .block_order import Meetings
 from .requests import Counting
 from .shadow import Epochs, Shadow
 from .waits import Deadlock, Lack, Wait, in_turns, joined
@@ -65,17 +66,19 @@ class Machine:
         counters: Counting,
         steps: int,
         epochs: Epochs,
-        meetings: np.ndarray,
+        meetings: Meetings,
         printed: list[str],
         sizes: dict[Any, int],
         ranks: int = 1,
         backwards: bool = False,
+        watched: bool = False,
         progress: Callable[[int, float], None] | None = None,
     ):
         self.block, self.grid, self.sites, self.details, self.checks = block, grid, sites, details, checks
         self.threads = int(np.prod(list(block.values()), initial=1))
         self.findings, self.counters, self.epochs, self.granule = findings, counters, epochs, granule
-        self.meetings = meetings  # block -> epoch of its last atomic operation on global integers
+        self.meetings = meetings
+        self.watched, self.changes = watched, 0  # stores that changed memory, counted where somebody may wait for one
         self.stride = max(-(-shared_bytes // BANK_LINE) * BANK_LINE, BANK_LINE)
         self.memory = np.zeros(blocks * self.stride, np.uint8)
         self.views: dict[Any, np.ndarray] = {}
@@ -153,7 +156,7 @@ class Machine:
                 self.findings.never_landed(load.site, 1)
 
     def run_together(self, strands: list[tuple[Any, Generator[Wait, None, None]]]) -> None:
-        """Drive the blocks of clusters, each rank as a strand, until all have ended."""
+        """Drive blocks that wait for each other, each rank or block as a strand, until all have ended."""
         for blocked in in_turns(strands, self.backwards, lambda _: None):
             raise Deadlock(joined(blocked, lambda strand, text, told: strand.of_block(text, told)), blocked[0][1].site)
 

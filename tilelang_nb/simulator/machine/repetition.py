@@ -39,13 +39,11 @@ class Repetition:
             raise NoEnd(self.site)
 
     def _same(self, state: tuple[Any, ...]) -> bool:
-        for one, kept in zip(state, self.kept):
-            arrays = isinstance(one, np.ndarray), isinstance(kept, np.ndarray)
-            if arrays[0] != arrays[1] or not (_equal(one, kept) if all(arrays) else one is kept):
-                return False
-        return True
+        return all(equal(one, kept) for one, kept in zip(state, self.kept))
 
 
-def _equal(one: np.ndarray, other: np.ndarray) -> bool:
-    """Are the bits the same?  Signs of zeros count, NaNs are equal to themselves."""
+def equal(one: Any, other: Any) -> bool:
+    """Are the bits of two parts of a state the same?  Signs of zeros count, NaNs are equal to themselves."""
+    if not (isinstance(one, np.ndarray) and isinstance(other, np.ndarray)):
+        return one is other
     return one.shape == other.shape and one.tobytes() == other.tobytes()

@@ -2,7 +2,8 @@
 
 A cell is an element of a global array or a granule of shared memory.  Its record is one integer: epoch, site and
 thread.  An earlier access is ordered before this one if it is the same thread's, if its epoch is known to the strand,
-or, inside a warp, if a warp barrier came after it.  Threads of different blocks are never ordered by barriers.
+or, inside a warp, if a warp barrier came after it.  Threads of different blocks are never ordered by barriers, but by
+atomic operations (`block_order.py`).
 """
 
 from __future__ import annotations
@@ -116,7 +117,11 @@ class Shadow:
             same_warp &= (others - 1) // threads == (codes - 1) // threads
             unordered &= ~(same_warp & (epochs <= strand.warp_epoch))
         if self.across_blocks:
-            unordered |= self._other_block(strand, epochs, _block(others, threads), _block(codes, threads))
+            theirs, mine = _block(others, threads), _block(codes, threads)
+            met = strand.machine.meetings.ordered(
+                epochs, theirs, _thread(others, threads), mine, _thread(codes, threads)
+            )
+            unordered = np.where(theirs != mine, ~met, unordered)
         return unordered
 
     def known_of_warps(self, strand: Any, owners: Array, records: Array, sign: int = 1) -> Array:
@@ -132,12 +137,6 @@ class Shadow:
                 table[sign * key[0], key[1]] = epoch
         many = (others & MANY) != 0
         return np.where(many, table.max(1)[owners], table[owners, np.where(many, 0, (others - 1) % threads >> 5)])
-
-    def _other_block(self, strand: Any, epochs: Array, theirs: Array, mine: Array) -> Array:
-        """Accesses of another block; that both have come to an atomic operation since is taken as an order."""
-        meetings = strand.machine.meetings
-        met = (theirs >= 0) & (mine >= 0) & (epochs <= np.minimum(meetings[theirs], meetings[mine]))
-        return (theirs != mine) & ~met
 
     def _not_atomic(self, strand: Any, records: Array, hit: Array | None) -> Array | None:
         """Atomic operations do not race with each other."""
@@ -342,6 +341,11 @@ def _block(codes: Array, threads: int) -> Array:
     """Number of the block of a code; -1 for several blocks."""
     block = np.where((codes & MANY) != 0, codes & (MANY - 1), (codes - 1) // threads)
     return np.where(codes == EVERYBODY, -1, block)
+
+
+def _thread(codes: Array, threads: int) -> Array:
+    """Number of the thread of a code inside its block; -1 for several."""
+    return np.where((codes & MANY) != 0, -1, (codes - 1) % threads)
 
 
 def _extremes(codes: Array, threads: int) -> tuple[Array, Array]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from .asynchronous import AsynchronousCopies
 from .barriers import Barriers, Known
+from .block_order import BlockOrder
 from .clusters import Clusters
 from .edges import Edges
 from .matrices import MatrixInstructions
@@ -30,7 +31,7 @@ Mask = Any
 
 class Strand(
     Registers, MemoryAccess, Warps, MatrixInstructions, AsynchronousCopies, TensorCopies, Proxies, WarpGroups,
-    Barriers, Clusters, Messages, UndefinedArithmetic, Edges,
+    Barriers, BlockOrder, Clusters, Messages, UndefinedArithmetic, Edges,
 ):  # fmt: skip
     """block_ids: linear numbers of the blocks.  threads: linear numbers inside a block, ascending and contiguous.
 

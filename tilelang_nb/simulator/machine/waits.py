@@ -10,7 +10,10 @@ import numpy as np
 
 # What keeps a strand from going on.
 ARRIVALS, SURPLUS, UNKNOWN_BYTES, MISSING_BYTES = "arrivals", "surplus of arrivals", "bytes", "bytes of no copy"
-CLUSTER, REGISTERS = "barrier of a cluster", "registers"
+CLUSTER, REGISTERS, VALUE = "barrier of a cluster", "registers", "value in memory"
+
+
+SHOWN = 4  # strands that a finding names
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,8 @@ def joined(blocked: list[tuple[Any, Wait]], text: Callable[[Any, str, bool], str
     """What several strands wait for.  text: of one, from the strand, what it lacks, and whether that says for whom."""
     lacks = [(strand, wait.said(), wait.told) for strand, wait in blocked]
     texts = [text(strand, lack.text, told) for strand, lack, told in lacks]
+    if len(texts) > SHOWN:
+        texts[SHOWN:] = [f"{len(texts) - SHOWN} more wait"]
     return Lack("; ".join(texts), frozenset().union(*(lack.kinds for _, lack, _ in lacks)))
 
 
