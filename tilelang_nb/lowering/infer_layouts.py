@@ -34,7 +34,7 @@ from .nests import Nest, Site, Sites, collect
 from .ops.elementwise import TILE
 from .ops.operations import OPERATIONS
 from .rewrite import constant, scope, size, variables, walk
-from .sums_through_tiles import put_through_tiles
+from .sums_through_tiles import put_others_through_tiles, put_through_tiles
 from .vectors import vector_width
 
 # A fragment that plain statements of all threads use is held by each of them, up to this size.
@@ -61,7 +61,7 @@ def infer_layouts(function: Any, launch: LaunchContext) -> Any:
                 give_up(buffer, "its uses need another one", launch)
             continue
         sums = conflicts & _of_products(sites, "c")
-        if sums and put_through_tiles(sums, launch):
+        if sums and (put_through_tiles(sums, launch) or put_others_through_tiles(sums, _beside(sums, sites), launch)):
             function = legalised(launch, set(launch.facts.get("demoted", ())))
             continue
         awaited = {} if has_roles(launch) else _awaited(sites, launch)
@@ -103,6 +103,12 @@ def _of_products(sites: Sites, operands: str) -> set[Any]:
     """The fragments that are some operands of products: "a", "b" and the sums "c"."""
     calls = [site.call for site in sites.operations if site.call.name == "gemm"]
     return {call[name].buffer for call in calls for name in operands if scope(call[name].buffer) == FRAGMENT}
+
+
+def _beside(sums: set[Any], sites: Sites) -> set[Any]:
+    """The sums of other products in the loops over elements of these."""
+    loops = [nest for nest in sites.nests if sums & set(nest.fragments)]
+    return {buffer for nest in loops for buffer in nest.fragments} & _of_products(sites, "c") - sums
 
 
 def _fragments(body: Any) -> set[Any]:
