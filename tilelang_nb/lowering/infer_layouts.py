@@ -33,12 +33,13 @@ from .loop_layouts import Contradiction, LoopLayouts, linear
 from .nests import Nest, Site, Sites, collect
 from .ops.elementwise import TILE
 from .ops.operations import OPERATIONS
-from .rewrite import constant, scope, size, variables, walk
+from .rewrite import constant, each_statement, scope, size, variables, walk
 from .sums_through_tiles import put_others_through_tiles, put_through_tiles
 from .vectors import vector_width
 
 # A fragment that plain statements of all threads use is held by each of them, up to this size.
 REPLICATED_ELEMENTS = 64
+KEPT = "fragments kept in shared memory"  # the fact: those demoted here, with the places of their allocations
 
 
 def infer_layouts(function: Any, launch: LaunchContext) -> Any:
@@ -83,6 +84,7 @@ def infer_layouts(function: Any, launch: LaunchContext) -> Any:
             launch.report(say.ThreadMapping(problem=problem, remedy="use `T.alloc_shared` for its operands"))
             return function
         launch.facts["demoted"] = launch.facts.get("demoted", frozenset()) | conflicts
+        launch.facts.setdefault(KEPT, {}).update(_places(conflicts, launch.facts["tile"].body))
         function = legalised(launch, set(launch.facts["demoted"]))
 
 
@@ -109,6 +111,15 @@ def _beside(sums: set[Any], sites: Sites) -> set[Any]:
     """The sums of other products in the loops over elements of these."""
     loops = [nest for nest in sites.nests if sums & set(nest.fragments)]
     return {buffer for nest in loops for buffer in nest.fragments} & _of_products(sites, "c") - sums
+
+
+def _places(buffers: set[Any], body: Any) -> dict[Any, Any]:
+    """The places of the allocations of some buffers."""
+    return {
+        node.buffer: node.span
+        for node in each_statement(body)
+        if isinstance(node, tir.AllocBuffer) and node.buffer in buffers
+    }
 
 
 def _fragments(body: Any) -> set[Any]:

@@ -14,6 +14,7 @@ from tilelang_nb.layout.wgmma import GROUP
 from tilelang_nb.source.diagnostic import Diagnostic
 
 from ..context import LaunchContext
+from ..fragments_of_parts import own_fragments
 from ..gemm.wgmma import GROUPED, REFUSED
 from ..ops.mbarriers import BY_HAND
 from ..pipelines import Pipeline
@@ -32,7 +33,7 @@ FAILED = "tl.failed_roles"  # the option that lowering gives itself: by launch, 
 
 def plan_copies(function: Any, launch: LaunchContext) -> Any:
     """The stage."""
-    function = prepare(function, launch)
+    function = prepare(own_fragments(function, launch), launch)
     if not enabled(launch):
         planned = plan_pipelines(function, launch)
         reason = _not_tried(function, launch)
