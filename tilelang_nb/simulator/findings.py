@@ -334,6 +334,20 @@ class Findings:
 
         self._add(("TL405", here, "warp group"), 1, here, make)
 
+    def cluster_out_of_turn(self, site: int, where: Place, again: bool, count: int) -> None:
+        """Threads that arrive at the barrier of the cluster again before they wait, or wait without an arrival."""
+        here = self.sites[site]
+
+        def make() -> tuple[Message, tuple[Note, ...]]:
+            problem = f"{_act(where, 'wait')} for the barrier of the cluster without an arrival at it before"
+            remedy = "put `T.cluster_arrive()` before this, or call `T.cluster_sync()`, which does both"
+            if again:
+                problem = f"{_act(where, 'arrive')} at the barrier of the cluster again and did not wait for it between"
+                remedy = "put `T.cluster_wait()` before this: each arrival has a wait of its own"
+            return say.SimulatedDeadlock(problem=problem, remedy=remedy), ()
+
+        self._add(("TL405", here, "cluster", again), count, here, make)
+
     def register_direction(self, site: int, increase: bool, count: int, held: int) -> None:
         here = self.sites[site]
 

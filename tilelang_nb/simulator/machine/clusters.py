@@ -22,7 +22,7 @@ NEVER = -1
 @dataclass
 class ClusterBarrier:
     """arrived: threads of this phase.  generation: phases that are over.  opened: what those who came to the last two
-    phases knew, by parity.  phases: of each thread of each rank, the phase that it arrived in last.
+    phases knew, by parity.  phases: of each thread of each rank, the phase that it arrived in and has not waited for.
     """
 
     phases: Array
@@ -94,7 +94,13 @@ class Clusters:
     def _taking_part(self, mask: Array) -> Array:
         return np.broadcast_to(True if mask is None else mask, (self.B, self.T))
 
-    def cluster_arrive(self, mask: Array) -> None:
+    def _out_of_turn(self, block: int, threads: Array, site: int, again: bool) -> None:
+        """Report threads that arrive again, or wait without having arrived."""
+        if self.machine.checks and len(threads):
+            code = int(self.block_ids[block]) * self.machine.threads + int(threads[0]) + 1
+            self.findings.cluster_out_of_turn(site, self.coordinates(code), again, len(threads))
+
+    def cluster_arrive(self, mask: Array, site: int) -> None:
         """barrier.cluster.arrive"""
         lanes = self._taking_part(mask)
         for block in range(self.B):
@@ -103,6 +109,9 @@ class Clusters:
                 continue
             barrier = self._cluster(block)
             self._release(barrier.known)
+            again = barrier.phases[self.rank, mine] != NEVER
+            self._out_of_turn(block, mine[again], site, True)
+            mine = mine[~again]  # an arrival too many tells nobody anything
             barrier.phases[self.rank, mine] = barrier.generation
             barrier.arrived += len(mine)
             if barrier.arrived >= self.machine.ranks * self.machine.threads:
@@ -113,8 +122,16 @@ class Clusters:
     def cluster_wait(self, mask: Array, site: int) -> Generator[Wait, None, None]:
         """barrier.cluster.wait: until the phase that the threads arrived in is over."""
         lanes = self._taking_part(mask)
-        mine = [(self._cluster(block), self.threads[lanes[block]]) for block in range(self.B) if lanes[block].any()]
-        mine = [(barrier, int(barrier.phases[self.rank, threads].max())) for barrier, threads in mine]
+        mine = []
+        for block in range(self.B):
+            threads = self.threads[lanes[block]]
+            if not len(threads):
+                continue
+            barrier = self._cluster(block)
+            phases = barrier.phases[self.rank, threads]
+            self._out_of_turn(block, threads[phases == NEVER], site, False)
+            barrier.phases[self.rank, threads] = NEVER
+            mine.append((barrier, int(phases.max())))
 
         def ready() -> bool:
             return all(barrier.generation > phase for barrier, phase in mine)
