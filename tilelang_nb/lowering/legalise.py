@@ -91,10 +91,11 @@ class _Legaliser:
             self.reducers.add(read(node.value)["buffer"].buffer)
 
     def statement(self, node: Any) -> Any:
-        if isinstance(node, tir.Evaluate):
+        kind = type(node)
+        if kind is tir.Evaluate:
             name = operation_name(node.value)
             return node if name is None else self.operation(read(node.value, node.span), node)
-        if isinstance(node, tir.For) and _never_runs(node):
+        if kind is tir.For and _never_runs(node):
             return nothing(node.span)
         return map_children(node, self.statement)
 
