@@ -25,6 +25,7 @@ from tilelang_nb.layout.fragment import Fragment, blocked, uniform
 from tilelang_nb.source import catalogue as say
 
 from .annotated_layouts import LOOPS, Annotation, give_up, wanted_fragment, wanted_loop
+from .chosen_groups import warp_groups_under
 from .context import FRAGMENT, LaunchContext, ThreadSet
 from .gemm.wgmma import engine_of
 from .hopper.plan import has_roles
@@ -140,6 +141,7 @@ class LayoutInference:
         self.first_replica_only: set[Any] = set()
         self.conflicts: set[Any] = set()
         self.refused = False
+        self.told: set[int] = set()  # sides of an `if`: identities of what `under` has last
         self.solver = LoopLayouts(launch)
         self.reducers: set[Any] = launch.facts.get("reducers", set())
         self.wanted = {  # layouts of loops by the text, or why they are not to be had
@@ -390,14 +392,15 @@ class LayoutInference:
             if not any(self._refuse_outside(nest, access) for access in accesses):
                 any(self._refuse_conflicting_write(nest, access) for access in accesses if access.write)
             if nest.loops and nest.divergent:
-                self._refuse(nest.span, "work for all threads stands where only some of them get")
+                self._refuse(nest.span, "work for all threads stands where only some of them get", under=nest.under)
             elif nest.varying:
                 self._refuse_varying(nest.span)
         for site in self.sites.operations:
             if site.divergent and self._collective(site):
                 called = written(site.call.name, *site.call.operands.values())
                 remedy = "leave the condition out: one of the threads starts the copy" if _starts_once(site) else ""
-                self._refuse(site.call.span, f"`{called}` needs all threads, and only some of them get here", remedy)
+                problem = f"`{called}` needs all threads, and only some of them get here"
+                self._refuse(site.call.span, problem, remedy, site.under)
             elif site.varying and self._collective(site):
                 self._refuse_varying(site.call.span)
         for node in self.sites.misplaced:
@@ -412,7 +415,17 @@ class LayoutInference:
     def _collective(self, site: Site) -> bool:
         return site.call.name in ("gemm", "reduce", "cumulate", "finalize_reducer", "fill") or _starts_once(site)
 
-    def _refuse(self, span: Any, problem: str, remedy: str = "") -> None:
+    def _refuse(self, span: Any, problem: str, remedy: str = "", under: tuple[tuple[Any, bool], ...] = ()) -> None:
+        """under: the conditions around it on which threads do not agree.  Where whole warp groups get there, `T.ws` is
+        what is meant, and said once for all that stands there.
+        """
+        groups = "" if remedy else warp_groups_under(under, self.launch)
+        if groups:
+            self.refused = True
+            if id(under[-1]) in self.told:
+                return
+            self.told.add(id(under[-1]))
+            remedy = f"write `with T.ws({groups}):` in place of the `if`: its threads do it together"
         remedy = remedy or "move it out of the `if` or loop that depends on the thread, and put the condition inside"
         self.launch.report(say.ThreadsApart(problem=problem, remedy=remedy), span)
         self.refused = True
