@@ -327,7 +327,7 @@ export class Inspector implements Shell {
 
   private hint(): Kid {
     const { view, pins } = this.state;
-    if (view === "problems") return [!this.trace.wire.ok && "the cell failed, nothing was launched", this.trace.problems.length > 1 && [!this.trace.wire.ok && span("wide", " · "), span("wide", "F8 next problem")]];
+    if (view === "problems") return [this.trace.wire.ok ? "click a problem, or its line, to bring the other into sight" : "the cell failed, nothing was launched", this.trace.problems.length > 1 && span("wide", " · F8 next problem")];
     if (view === "unroll") return "h and l, or the arrows on a knob, go from turn to turn";
     if (view === "stage" && !pinned(pins).length) return ["Click a line on either side: it lights up in every stage.", span("dim mid", " Shift+click adds one, up to four.")];
     return "click a line to pin it in every pane · Shift+click pins up to four";

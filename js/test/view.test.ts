@@ -195,6 +195,25 @@ describe("run", () => {
   });
 });
 
+describe("decisions", () => {
+  test("what was decided at a line stands by itself, how tiles lie in memory behind a fold, where each tile lies once", () => {
+    const root = show(wire("roles"));
+    click(root, '[data-tnb="tab"][data-name="run"]');
+    const title = (row: Element): string => row.closest("section")!.querySelector("h4")!.firstChild!.textContent!;
+    const facts = wire("roles").kernels![0].facts!;
+    const rows = [...root.querySelectorAll<HTMLElement>('[data-tnb="fact"]')].filter((row) => title(row) !== "Parameters");
+    expect(rows.length, "no fact is left out, and none is said twice").toBe(facts.length);
+    for (const row of rows) {
+      const { name } = row.dataset;
+      if (["product", "pipeline", "roles", "results"].includes(name!)) expect([title(row), row.closest("details")]).toEqual(["Decisions", null]);
+      if (["swizzle", "tensor map", "descriptor"].includes(name!)) expect(row.closest("details"), name).not.toBeNull();
+    }
+    const memory = root.querySelector('[data-name="shared memory"]')!;
+    expect([title(memory), memory.querySelector(".dim")]).toEqual(["Resources", null]);
+    expect(memory.closest("section")!.textContent).toContain("49,152 bytes from 49,152");
+  });
+});
+
 describe("diff", () => {
   test("two languages are compared only when that is asked for", () => {
     const root = show(wire("stencil"));
@@ -250,6 +269,12 @@ describe("warnings", () => {
 });
 
 describe("findings", () => {
+  test("two accesses at one place have one line under them", () => {
+    const root = show(wire("findings"));
+    const marks = [...root.querySelectorAll<HTMLElement>('[data-tnb="source"] [data-squiggle]')];
+    expect(marks.length).toBeGreaterThan(1);
+    expect(marks.filter((mark) => mark.parentElement!.closest("[data-squiggle]"))).toEqual([]);
+  });
   test("one of a loop that ran while the kernel was built leads to its turn", () => {
     const root = show(wire("findings"));
     const turns = [...root.querySelectorAll<HTMLElement>('[data-tnb="turn"]')];
