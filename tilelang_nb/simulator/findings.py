@@ -7,24 +7,10 @@ from typing import Any
 
 from ..source import catalogue as say
 from ..source.diagnostic import Diagnostic, Message, Note
-from ..source.text import Span
 from ..source.wording import with_article
-from .machine import waits
+from .never_ending import NeverEnding
 from .translation.values import BULK_COPY, Site
-
-Place = tuple[tuple[int, int, int], tuple[int, int, int]]  # block, thread
-
-
-# What to do about a deadlock, by what the threads wait for; of the first kind that one of them waits for.
-CURES = {
-    waits.UNKNOWN_BYTES: "announce the bytes of every copy at its barrier, as `T.tma_copy` does for its own",
-    waits.MISSING_BYTES: "announce only bytes that copies bring: `T.tma_copy` announces those of its own",
-    waits.SURPLUS: "give `T.alloc_barrier` the number of arrivals in a phase, or let only so many arrive",
-    waits.CLUSTER: "let all threads of all blocks of the cluster come to it",
-    waits.REGISTERS: "let other warp groups give some back first: `T.dec_max_nreg(...)`",
-    waits.VALUE: "let another thread store the value before it waits itself, in a block or role that can go on",
-    waits.ARRIVALS: "let every thread that the barrier counts arrive, once per phase",
-}
+from .who import Place, called, does, numbered, user_span
 
 
 @dataclass
@@ -37,7 +23,7 @@ class Finding:
     count: int
 
 
-class Findings:
+class Findings(NeverEnding):
     """Collects; `diagnostics()` gives them sorted by line."""
 
     def __init__(self, sites: list[Site]):
@@ -106,7 +92,7 @@ class Findings:
                 problem = f"threads store different values to one element of `{here.buffer}` in one statement"
             else:
                 problem = (
-                    f"{_act(who, what)} an element of `{here.buffer}` that {_threads(whose)} {past},"
+                    f"{does(who, what)} an element of `{here.buffer}` that {called(whose)} {past},"
                     f" and nothing orders the two"
                 )
             shifted = here.space == "global" and here.span == there.span and {kind, earlier} == {"read", "write"}
@@ -144,7 +130,7 @@ class Findings:
 
         def make() -> tuple[Message, tuple[Note, ...]]:
             what = {"read": "read", "write": "write", "atomic": "update"}[kind]
-            problem = f"{_act(who, what)} an element of `{here.buffer}` while an asynchronous copy is writing it"
+            problem = f"{does(who, what)} an element of `{here.buffer}` while an asynchronous copy is writing it"
             remedy = "put `T.ptx_wait_group(0)` before this"
             if not committed:
                 remedy = "put `T.ptx_commit_group()` after the copies, and `T.ptx_wait_group(0)` before this"
@@ -168,12 +154,12 @@ class Findings:
 
         def make() -> tuple[Message, tuple[Note, ...]]:
             problem = (
-                f"an asynchronous operation reads an element of `{here.buffer}` that {_threads(who)} stored, and no"
+                f"an asynchronous operation reads an element of `{here.buffer}` that {called(who)} stored, and no"
                 " fence makes ordinary stores visible to it"
             )
             if overwrites:
                 problem = (
-                    f"a bulk copy overwrites an element of `{there.buffer}` that {_threads(who)} {past}, and no fence"
+                    f"a bulk copy overwrites an element of `{there.buffer}` that {called(who)} {past}, and no fence"
                     f" makes it wait for ordinary {earlier}s"
                 )
             remedy = f"let the threads that {verb} call `T.fence_proxy_async()` before the barrier"
@@ -188,7 +174,7 @@ class Findings:
         here, there = self.sites[min(site, len(self.sites) - 1)], self.sites[other]
 
         def make() -> tuple[Message, tuple[Note, ...]]:
-            problem = f"{_act(who, 'write')} an element of `{there.buffer}` while {reader} is reading it"
+            problem = f"{does(who, 'write')} an element of `{there.buffer}` while {reader} is reading it"
             remedy = "wait until it is over before the tile is given free"
             if "asynchronous copy" in reader:
                 remedy = "put `T.ptx_wait_group(0)` before this: until then the copy may be reading"
@@ -207,7 +193,7 @@ class Findings:
         here = self.sites[site]
 
         def make() -> tuple[Message, tuple[Note, ...]]:
-            problem = f"{_act(where, 'read')} `{here.buffer}` while a matrix product is still adding to it"
+            problem = f"{does(where, 'read')} `{here.buffer}` while a matrix product is still adding to it"
             remedy = "put `T.wait_wgmma(0)` before this"
             return say.SimulatedRace(problem=problem, remedy=remedy), ()
 
@@ -240,8 +226,8 @@ class Findings:
 
         def make() -> tuple[Message, tuple[Note, ...]]:
             problem = (
-                f"{_act(where, 'read' if here.kind == 'read' else 'write')} `{here.buffer}[{_list(index)}]`,"
-                f" outside its shape ({_list(shape)}{',' if len(shape) == 1 else ''})"
+                f"{does(where, 'read' if here.kind == 'read' else 'write')} `{here.buffer}[{numbered(index)}]`,"
+                f" outside its shape ({numbered(shape)}{',' if len(shape) == 1 else ''})"
             )
             remedy = "guard the access with an `if`, or make the buffer larger"
             return say.SimulatedOutOfBounds(problem=problem, remedy=remedy), ()
@@ -252,7 +238,7 @@ class Findings:
         here = self.sites[site]
 
         def make() -> tuple[Message, tuple[Note, ...]]:
-            problem = f"{_act(where, 'copy')} {size} bytes of `{here.buffer}` that reach beyond its end"
+            problem = f"{does(where, 'copy')} {size} bytes of `{here.buffer}` that reach beyond its end"
             remedy = "copy fewer elements there, or make the buffer larger"
             return say.SimulatedOutOfBounds(problem=problem, remedy=remedy), ()
 
@@ -262,7 +248,7 @@ class Findings:
         here = self.sites[site]
 
         def make() -> tuple[Message, tuple[Note, ...]]:
-            problem = f"{_act(where, 'move')} {size} bytes of `{here.buffer}` at an address that is no multiple of it"
+            problem = f"{does(where, 'move')} {size} bytes of `{here.buffer}` at an address that is no multiple of it"
             remedy = f"start at a multiple of {size} bytes"
             return say.SimulatedOutOfBounds(problem=problem, remedy=remedy), ()
 
@@ -272,7 +258,7 @@ class Findings:
         here = self.sites[site]
 
         def make() -> tuple[Message, tuple[Note, ...]]:
-            problem = f"{_threads(where)} reaches for block {rank} of its cluster, which has {ranks} blocks"
+            problem = f"{called(where)} reaches for block {rank} of its cluster, which has {ranks} blocks"
             return say.SimulatedOutOfBounds(problem=problem, remedy=f"give 0 to {ranks - 1}"), ()
 
         self._add(("TL402", here, "cluster"), 1, here, make)
@@ -282,7 +268,7 @@ class Findings:
 
         def make() -> tuple[Message, tuple[Note, ...]]:
             what = "a register" if here.space == "local" else "an element"
-            problem = f"{_act(where, 'read')} {what} of `{here.buffer}` that nothing has written"
+            problem = f"{does(where, 'read')} {what} of `{here.buffer}` that nothing has written"
             remedy = f"write `{here.buffer}` first, for example with `T.clear({here.buffer})`"
             return say.SimulatedUninitialisedRead(problem=problem, remedy=remedy), ()
 
@@ -293,103 +279,26 @@ class Findings:
         here = self.sites[site]
 
         def make() -> tuple[Message, tuple[Note, ...]]:
-            problem = f"{_act(where, 'divide')} by 0"
+            problem = f"{does(where, 'divide')} by 0"
             remedy = "test the divisor first: `x // d if d != 0 else 0`"
             if here.kind.startswith("shift"):
                 dtype = here.kind.rpartition(" ")[2]
-                problem = f"{_act(where, 'shift')} {with_article(f'{dtype} value')} by {operand} bits"
+                problem = f"{does(where, 'shift')} {with_article(f'{dtype} value')} by {operand} bits"
                 remedy = "test the number of bits first, or cast to a wider type"
             return say.SimulatedUndefinedArithmetic(problem=problem, remedy=remedy), ()
 
         self._add(("TL406", here), count, here, make)
 
-    # ---- TL404, TL405 ----
+    # ---- TL404 ----
     def assertion(self, site: int, where: Place, message: str, count: int) -> None:
         here = self.sites[site]
 
         def make() -> tuple[Message, tuple[Note, ...]]:
-            problem = f"assertion failed: {message or 'no message'} ({_threads(where)})"
+            problem = f"assertion failed: {message or 'no message'} ({called(where)})"
             remedy = "the launch stopped here: check the arguments, or the condition"
             return say.DeviceAssertFailed(problem=problem, remedy=remedy), ()
 
         self._add(("TL404", here, message), count, here, make)
-
-    def divergent(self, site: int, where: Place, count: int) -> None:
-        here = self.sites[site]
-
-        def make() -> tuple[Message, tuple[Note, ...]]:
-            problem = f"only some threads of a block come to this barrier; {_act(where, 'do')} not"
-            remedy = "move the barrier out of the `if` or loop that differs between the threads of a block"
-            return say.SimulatedDeadlock(problem=problem, remedy=remedy), ()
-
-        self._add(("TL405", here, "divergent"), count, here, make)
-
-    def part_of_warp_group(self, site: int, where: Place, what: str = "matrix product") -> None:
-        here = self.sites[site]
-
-        def make() -> tuple[Message, tuple[Note, ...]]:
-            problem = f"only a part of a warp group comes to this {what}; {_act(where, 'do')} not"
-            remedy = "let all 128 threads of a warp group run it together"
-            return say.SimulatedDeadlock(problem=problem, remedy=remedy), ()
-
-        self._add(("TL405", here, "warp group"), 1, here, make)
-
-    def cluster_out_of_turn(self, site: int, where: Place, again: bool, count: int) -> None:
-        """Threads that arrive at the barrier of the cluster again before they wait, or wait without an arrival."""
-        here = self.sites[site]
-
-        def make() -> tuple[Message, tuple[Note, ...]]:
-            problem = f"{_act(where, 'wait')} for the barrier of the cluster without an arrival at it before"
-            remedy = "put `T.cluster_arrive()` before this, or call `T.cluster_sync()`, which does both"
-            if again:
-                problem = f"{_act(where, 'arrive')} at the barrier of the cluster again and did not wait for it between"
-                remedy = "put `T.cluster_wait()` before this: each arrival has a wait of its own"
-            return say.SimulatedDeadlock(problem=problem, remedy=remedy), ()
-
-        self._add(("TL405", here, "cluster", again), count, here, make)
-
-    def register_direction(self, site: int, increase: bool, count: int, held: int) -> None:
-        here = self.sites[site]
-
-        def make() -> tuple[Message, tuple[Note, ...]]:
-            verb, other = ("takes", "T.dec_max_nreg") if increase else ("gives back", "T.inc_max_nreg")
-            problem = f"this {verb} registers down to or up to {count} for each thread, and they hold {held}"
-            return say.RegisterShare(problem=problem, remedy=f"write `{other}({count})`"), ()
-
-        self._add(("TL405", here, "registers"), 1, here, make)
-
-    def deadlock(self, site: int, lack: waits.Lack) -> None:
-        here = self.sites[site] if 0 <= site < len(self.sites) else None
-
-        def make() -> tuple[Message, tuple[Note, ...]]:
-            remedy = next(remedy for kind, remedy in CURES.items() if kind in lack.kinds)
-            return say.SimulatedDeadlock(problem=f"no thread can go on: {lack.text}", remedy=remedy), ()
-
-        self._add(("TL405", here, "deadlock"), 1, here, make)
-
-    def endless(self, site: int, steps: int) -> None:
-        here = self.sites[site]
-
-        def make() -> tuple[Message, tuple[Note, ...]]:
-            problem = f"no end after {steps} loop turns"
-            remedy = "check that the loop's condition becomes false"
-            return say.SimulatedDeadlock(problem=problem, remedy=remedy), ()
-
-        self._add(("TL405", here, "endless"), 1, here, make)
-
-    def same_turns(self, site: int) -> None:
-        """A `while` at `site` that does the same turn for ever."""
-        here = self.sites[site]
-
-        def make() -> tuple[Message, tuple[Note, ...]]:
-            problem = "this loop does the same turn for ever: no statement in it changes what its condition reads"
-            remedy = (
-                "change the condition in the loop; where it waits for what other threads store, read that with"
-                " `T.atomic_load`"
-            )
-            return say.SimulatedDeadlock(problem=problem, remedy=remedy), ()
-
-        self._add(("TL405", here, "same turns"), 1, here, make)
 
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         result = []
@@ -401,31 +310,3 @@ class Findings:
             made_by = finding.site.origin if finding.site else None
             result.append(replace(finding.message.at(span, notes), made_by=made_by))
         return tuple(sorted(result, key=lambda diagnostic: diagnostic.order))
-
-
-def user_span(span: tuple[int, int, int, int] | None) -> Span | None:
-    """A TVM span (line, end line, column, end column; columns from 1) as the span of the user's text."""
-    if span is None:
-        return None
-    line, end_line, column, end_column = span
-    return Span(line, max(column - 1, 0), end_line, max(end_column - 1, 0))
-
-
-def _list(numbers: list[int]) -> str:
-    return ", ".join(map(str, numbers))
-
-
-def _act(who: tuple[Any, Any], verb: str) -> str:
-    """Who does what: the threads and the verb in their number ("thread 3 ... reads", "several threads ... read")."""
-    alone = who[0] is not None and who[1] is not None
-    third = {"copy": "copies", "do": "does"}.get(verb, verb + "s")
-    return f"{_threads(who)} {third if alone else verb}"
-
-
-def _threads(who: tuple[Any, Any]) -> str:
-    block, thread = who
-    if block is None:
-        return "threads of several blocks"
-    if thread is None:
-        return f"several threads of block {block}"
-    return f"thread {thread} of block {block}"
