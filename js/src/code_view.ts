@@ -77,7 +77,7 @@ export class CodeView {
     this.window = div("window");
     this.sizer = div("sizer", this.window);
     this.scroller = h("div", { class: "scroller", tabindex: 0, role: "listbox", "aria-label": label, "data-k": key }, this.sizer);
-    this.map = new Minimap((share) => this.scrollTo(share * this.rows.count * ROW - this.scroller.clientHeight / 2));
+    this.map = new Minimap((share) => this.goTo(share * this.rows.count * ROW - this.scroller.clientHeight / 2));
     this.element = h("div", { class: "code", "data-tnb": part }, this.scroller, this.map.element);
     this.scroller.addEventListener(
       "scroll",
@@ -121,11 +121,11 @@ export class CodeView {
     this.cursor = clamp(keepPlace ? this.cursor : 0, 0, Math.max(0, rows.count - 1));
     this.scroller.scrollTop = keepPlace ? top / this.scale : 0;
     if (!keepPlace) this.scroller.scrollLeft = 0;
-    this.refresh();
+    this.redraw();
   }
 
   /** Draws the rows again, and the marks of the map. */
-  refresh(): void {
+  redraw(): void {
     this.comeBack();
     this.paint();
     this.map.show(this.rows.ticks?.() ?? [], this.rows.count);
@@ -139,8 +139,8 @@ export class CodeView {
       const y = row * ROW;
       const height = this.scroller.clientHeight;
       const middle = y - Math.max(0, Math.floor(height / 2 / ROW) - 1) * ROW;
-      if (y < this.top) this.scrollTo(byStep ? y : middle);
-      else if (y + ROW > this.top + height - 4) this.scrollTo(byStep ? y + ROW - height + 10 : middle);
+      if (y < this.top) this.goTo(byStep ? y : middle);
+      else if (y + ROW > this.top + height - 4) this.goTo(byStep ? y + ROW - height + 10 : middle);
       this.paint();
     });
   }
@@ -149,7 +149,7 @@ export class CodeView {
   begin(row: number): void {
     this.cursor = row;
     this.placed(() => {
-      if (!this.isVisible(row) || !this.isVisible(Math.min(row + 8, this.rows.count - 1))) this.scrollTo((row - 2) * ROW);
+      if (!this.isVisible(row) || !this.isVisible(Math.min(row + 8, this.rows.count - 1))) this.goTo((row - 2) * ROW);
       this.paint();
     });
   }
@@ -178,7 +178,7 @@ export class CodeView {
     return (this.isGone ? this.place[0] : this.scroller.scrollTop) * this.scale;
   }
 
-  scrollTo(top: number): void {
+  goTo(top: number): void {
     this.comeBack();
     this.placed(() => {
       this.scroller.scrollTop = clamp(top, 0, Math.max(0, this.rows.count * ROW - this.scroller.clientHeight)) / this.scale;

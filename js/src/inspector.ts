@@ -121,8 +121,8 @@ export class Inspector implements Shell {
     if (this.state.asked !== null) this.wait(this.state.asked);
     this.root.setAttribute("data-ready", "true");
     if (places) {
-      this.source.code.scrollTo(places.source);
-      if (places.stage === this.state.stage.name) this.codePane?.code.scrollTo(places.code);
+      this.source.code.goTo(places.source);
+      if (places.stage === this.state.stage.name) this.codePane?.code.goTo(places.code);
       return;
     }
     const { place } = this.trace.problems[this.state.problem] ?? {};

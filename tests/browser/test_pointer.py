@@ -67,8 +67,9 @@ def press(page: Any, target: Any, x: float) -> None:
         "() => { document.querySelector('[data-tnb=code] .scroller').scrollTop += 8 }",
         "() => { document.querySelector('[data-tnb=code] .scroller').scrollTop -= 18 }",
         "() => { document.body.style.paddingTop = '18px' }",
+        "() => { document.body.style.paddingRight = '15px' }",  # a scroll bar comes
     ],
-    ids=["drawn anew", "scrolled a little", "scrolled by a row", "moved by a row"],
+    ids=["drawn anew", "scrolled a little", "scrolled by a row", "moved by a row", "narrower"],
 )
 def test_a_line_is_clicked_although_the_pane_changes_while_the_button_is_down(
     page: Any, between: str, x: float

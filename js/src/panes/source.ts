@@ -65,7 +65,7 @@ export class SourcePane implements Pane {
     const heaviest = Math.max(0, ...trace.rows.map((_, i) => this.weight(trace.first + i)));
     this.heaviest = Math.max(1, heaviest);
     this.element.classList.toggle("light", !heaviest);
-    if (this.code.rows.count) this.code.refresh();
+    if (this.code.rows.count) this.code.redraw();
     else this.code.show(this.view());
   }
 
@@ -89,7 +89,7 @@ export class SourcePane implements Pane {
     this.code.placed(() => {
       this.code.scroller.scrollLeft = 0;
       this.code.reveal(at - 1);
-      if (!this.code.isVisible(at)) this.code.scrollTo(this.code.top + 36);
+      if (!this.code.isVisible(at)) this.code.goTo(this.code.top + 36);
       this.code.reach(column, line === endLine ? endColumn : column);
     });
   }
