@@ -125,3 +125,21 @@ def k(A: T.Tensor((1024, 1024), "float32"), B: T.Tensor((1024, 1024), "float32")
 """
     (found,) = compiler_warnings(program_of(text))
     assert found.code == "TL214" and "`x`" in found.help and "threads=" not in found.help
+
+
+def test_parts_of_the_text_are_not_told_to_have_other_threads() -> None:
+    text = """
+@T.prim_func
+def k(A: T.Tensor((64, 1024), "float32"), B: T.Tensor((64, 1024), "float32")):
+    with T.Kernel(1, threads=256):
+        x = T.alloc_fragment((64, 1024), "float32")
+        with T.ws(1):
+            T.copy(A, x)
+            for i, j in T.Parallel(64, 1024):
+                x[i, j] = T.exp(x[i, j])
+            T.sync_warp()
+            T.copy(x, B)
+"""
+    (found,) = compiler_warnings(program_of(text))
+    assert found.code == "TL214" and "`x`" in found.help and "threads=" not in found.help
+    assert "T.set_max_nreg" in found.help

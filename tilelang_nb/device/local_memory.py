@@ -11,6 +11,8 @@ from typing import Any
 import tvm_ffi
 from tvm import tirx as tir
 
+from tilelang_nb.lowering.nests import WARP_GROUPS
+from tilelang_nb.lowering.rewrite import each_statement
 from tilelang_nb.lowering.spans import line_of
 from tilelang_nb.source import catalogue as say
 from tilelang_nb.source.diagnostic import Message
@@ -44,8 +46,16 @@ def _fewer_registers(program: Any, name: str) -> str:
     arrays = sorted(arrays, key=lambda one: -one.registers)[:2]
     names = " and ".join(f"`{one.name}`" for one in arrays)
     smaller = f"make the tiles of {names} smaller, such as with half of their columns"
+    if _has_parts(program):  # which threads do what is in the text
+        return f"{smaller}, or give their part of `T.ws` more registers with `T.set_max_nreg`"
     threads = _threads(program, name, sum(one.registers for one in arrays))
     return smaller if threads is None else f"launch it with `threads={threads}`, or {smaller}"
+
+
+def _has_parts(program: Any) -> bool:
+    """Does the text divide its warp groups by `T.ws`?"""
+    statements = (one for function in program.tile.functions.values() for one in each_statement(function.body))
+    return any(isinstance(one, tir.AttrStmt) and one.attr_key == WARP_GROUPS for one in statements)
 
 
 def _threads(program: Any, name: str, registers: int) -> int | None:
