@@ -68,7 +68,7 @@ OPERATORS = {
     "T.And": "and",
     "T.Or": "or",
 }
-WITHOUT_PARTS = (ast.Name, ast.Constant, ast.expr_context, ast.operator, ast.cmpop)
+WITHOUT_PARTS = frozenset([ast.Name, ast.Constant, ast.Load, ast.Store])
 OPERATIONS = (ast.BinOp, ast.UnaryOp, ast.Compare, ast.BoolOp, ast.IfExp, ast.Attribute)
 DEVICE_CALLS = {"tl_print": "T.print", "tl_device_assert": "T.device_assert"}
 ATOMIC = "tl_atomic_"
@@ -153,6 +153,19 @@ def _extent(node: ast.expr) -> str:
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ast.unparse(node)
 
 
+def _parts(node: ast.AST) -> Iterable[ast.AST]:
+    """The nodes directly inside; without operators, where there are many nodes of a class."""
+    if isinstance(node, ast.BinOp):
+        return node.left, node.right
+    if isinstance(node, ast.Subscript):
+        return node.value, node.slice
+    if isinstance(node, ast.Attribute):
+        return (node.value,)
+    if isinstance(node, ast.Call):
+        return node.func, *node.args, *node.keywords
+    return ast.iter_child_nodes(node)
+
+
 class _Writer:
     """Writes one line anew: nodes of known shape through REWRITES, all else by its own text."""
 
@@ -179,8 +192,8 @@ class _Writer:
         return "".join(pieces) + self.line[position:stop].decode()
 
     def replacements(self, parent: ast.AST) -> Iterable[tuple[int, int, str]]:
-        for node in ast.iter_child_nodes(parent):
-            if isinstance(node, WITHOUT_PARTS):
+        for node in _parts(parent):
+            if type(node) in WITHOUT_PARTS:
                 continue
             new = self.anew(node)
             if new is None:
