@@ -305,7 +305,7 @@ class Findings(NeverEnding):
         for finding in self._groups.values():
             notes = finding.notes
             if finding.count > 1:
-                notes = (*notes, Note(f"{finding.count} times in this launch"))
+                notes = (*notes, Note(f"{finding.count:,} times in this launch"))
             span = user_span(finding.site.span) if finding.site else None
             made_by = finding.site.origin if finding.site else None
             result.append(replace(finding.message.at(span, notes), made_by=made_by))

@@ -89,20 +89,25 @@ class NeverEnding:
         def make() -> tuple[Message, tuple[Note, ...]]:
             problem = f"no end after {steps} loop turns"
             remedy = "check that the loop's condition becomes false"
-            return say.SimulatedDeadlock(problem=problem, remedy=remedy), ()
+            if here.kind == "counted loop":
+                problem = f"the simulated device stops after {steps} loop turns, and this loop has more"
+                remedy = "run the kernel with smaller sizes"
+            return say.EndlessLoop(problem=problem, remedy=remedy), ()
 
         self._add(("TL405", here, "endless"), 1, here, make)
 
-    def same_turns(self, site: int) -> None:
-        """A `while` at `site` that does the same turn for ever."""
+    def same_turns(self, site: int, turns: int) -> None:
+        """A `while` at `site` that does the same turns for ever.  turns: after how many it is where it was."""
         here = self.sites[site]
 
         def make() -> tuple[Message, tuple[Note, ...]]:
             problem = "this loop does the same turn for ever: no statement in it changes what its condition reads"
+            if turns > 1:
+                problem = f"this loop does the same {turns} turns for ever, and its condition stays true in all of them"
             remedy = (
-                "change the condition in the loop; where it waits for what other threads store, read that with"
-                " `T.atomic_load`"
+                "let the loop change what its condition reads; where it waits for what other threads store, read that"
+                " with `T.atomic_load`"
             )
-            return say.SimulatedDeadlock(problem=problem, remedy=remedy), ()
+            return say.EndlessLoop(problem=problem, remedy=remedy), ()
 
         self._add(("TL405", here, "same turns"), 1, here, make)

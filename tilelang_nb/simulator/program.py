@@ -210,7 +210,7 @@ class _Launch:
                 self._batch(ids[number : number + 1], grid, block)
             return
         except NoEnd as endless:
-            self.findings.same_turns(endless.site)
+            self.findings.same_turns(endless.site, endless.turns)
             raise Stopped from None
         except StepLimit as endless:
             self.findings.endless(endless.site, self.program.step_limit)

@@ -271,7 +271,7 @@ class Statements(Calls):
                 header = f"for {counter} in range({start}, {start} + {turns}):"
             self.open(counter, live)
             if not short:
-                self.emit(f"S.take_step({self.site('loop')})")
+                self.emit(f"S.take_step({self.site('counted loop')})")
             self.emit(
                 f"{live} = S.both({outer}, {counter} - {start} < {turns})" if extent.axes else f"{live} = {outer}"
             )
@@ -286,7 +286,7 @@ class Statements(Calls):
             if not short:
                 turns = self.assign("n", extent.text)
                 stop = turns if start == "0" else f"{start} + {turns}"
-                self.emit(f"S.take_steps({turns}, {self.site('loop')})")
+                self.emit(f"S.take_steps({turns}, {self.site('counted loop')})")
             header = f"for {counter} in range({start}, {stop}):"
             self.open(counter)
         if not self.loops and not extent.axes:
