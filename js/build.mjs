@@ -1,10 +1,11 @@
-// Builds the one bundle that the package ships. Style sheets and the worker become text inside it, so that it is a single file.
+// Builds the one bundle that the package ships. The style sheet, compressed, and the worker become text inside it, so that it is a single file.
 // The first line names the sources it was made from: a test without node can tell that it is up to date.
 import { createHash } from "node:crypto";
 import { readFileSync, readdirSync, writeFileSync, mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import * as esbuild from "esbuild";
+import { zlibSync } from "fflate";
 import ts from "typescript";
 
 const here = dirname(fileURLToPath(import.meta.url));
@@ -29,11 +30,25 @@ export function digest() {
 /** Files whose names are those of others: of reports, of notebooks, of pages that mount the view, of the worker's messages. */
 const OF_OTHERS = ["wire.ts", "widget.ts", "view.ts", "compare.ts", "compare_worker.ts", "differ.ts", "assets.d.ts"];
 
-/** All names that TypeScript's declarations of the language and of the page mention. */
+const parsed = (path) => ts.createSourceFile(path, readFileSync(path, "utf8"), ts.ScriptTarget.ES2022, true);
+
+/** The names of all members that TypeScript's declarations of the language and of the page have. */
 function known() {
   const lib = join(here, "node_modules/typescript/lib");
-  const files = readdirSync(lib).filter((name) => /^lib\.(es|dom|webworker)[\w.]*\.d\.ts$/.test(name));
-  return new Set(files.flatMap((name) => readFileSync(join(lib, name), "utf8").match(/[\w$]+/g)));
+  const names = new Set();
+  const visit = (node) => {
+    const isNamed = ts.isTypeElement(node) || ts.isClassElement(node) || ts.isVariableDeclaration(node) || ts.isFunctionDeclaration(node);
+    if (isNamed && node.name && ts.isIdentifier(node.name)) names.add(node.name.text);
+    ts.forEachChild(node, visit);
+  };
+  for (const name of readdirSync(lib)) if (/^lib\.(es|dom|webworker)[\w.]*\.d\.ts$/.test(name)) visit(parsed(join(lib, name)));
+  return names;
+}
+
+/** Is a string the class, the name or the tag of an element, or another attribute's value, and so no member's name? */
+function isValue({ parent, text }) {
+  if (ts.isCallExpression(parent)) return ["h", "div", "span", "button"].includes(parent.expression.text) && parent.arguments[0].text === text;
+  return ts.isPropertyAssignment(parent) && /^(class|role|title|placeholder|(data|aria)-[\w-]+)$/.test(parent.name.text) && parent.initializer.text === text;
 }
 
 /**
@@ -49,7 +64,7 @@ function renamed() {
     else if (ts.isPropertyAccessExpression(node)) {
       if (node.expression.kind !== ts.SyntaxKind.ThisKeyword) others.add(name);
       if (node.expression.name?.text === "dataset") fixed.add(name);
-    } else if (ts.isStringLiteralLike(node)) others.add(node.text), fixed.add(node.text);
+    } else if (ts.isStringLiteralLike(node) && !isValue(node)) others.add(node.text), fixed.add(node.text);
     else if (ts.isBindingElement(node)) others.add((node.propertyName ?? node.name).text);
     else if (ts.isShorthandPropertyAssignment(node) || ts.isPropertyAssignment(node) || ts.isTypeElement(node) || ts.isClassElement(node)) others.add(name);
     if ((ts.isTypeElement(node) || ts.isClassElement(node)) && name) own.add(name);
@@ -58,38 +73,13 @@ function renamed() {
     ts.forEachChild(node, (child) => visit(child, isOthers));
   };
   for (const path of sources())
-    if (path.endsWith(".ts")) visit(ts.createSourceFile(path, readFileSync(join(here, path), "utf8"), ts.ScriptTarget.ES2022, true), OF_OTHERS.some((name) => path.endsWith(`/${name}`)));
+    if (path.endsWith(".ts")) visit(parsed(join(here, path)), OF_OTHERS.some((name) => path.endsWith(`/${name}`)));
   const names = [...[...hidden].filter((name) => !others.has(name)), ...[...own].filter((name) => !fixed.has(name))];
   return new RegExp(`^(${names.join("|")})$`);
 }
 
-/** A text in which pieces that recur stand as one sign each, and the pieces: `unfolded` in view.ts puts them back, last one first. */
-export function folded(text) {
-  const pieces = [];
-  const signs = Array.from({ length: 94 + 95 }, (_, i) => String.fromCharCode(i < 94 ? 33 + i : 161 - 94 + i)).filter((sign) => !text.includes(sign) && !"\\\"`$'\xad".includes(sign));
-  for (const sign of signs) {
-    const width = sign < "\x7f" ? 1 : 2; // bytes in UTF-8
-    let [best, most] = ["", 8]; // bytes that a piece must save
-    for (const length of [2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 17, 20, 24, 30, 40]) {
-      const seen = new Map();
-      for (let at = 0; at + length <= text.length; at++) {
-        const piece = text.slice(at, at + length);
-        const known = seen.get(piece);
-        if (!known) seen.set(piece, { count: 1, end: at + length });
-        else if (at >= known.end) {
-          known.count++;
-          known.end = at + length;
-          const saved = known.count * (length - width) - length - width - 3;
-          if (saved > most) [best, most] = [piece, saved];
-        }
-      }
-    }
-    if (!best) break;
-    text = text.replaceAll(best, sign);
-    pieces.push(sign + best);
-  }
-  return { text, pieces };
-}
+/** A text, compressed as zlib does: the same on every machine and with every node, which node's own zlib does not promise. */
+export const packed = (text) => Buffer.from(zlibSync(Buffer.from(text), { level: 9 })).toString("base64");
 
 const asText = {
   name: "text",
@@ -97,7 +87,7 @@ const asText = {
     build.onResolve({ filter: /\.css\?text$/ }, (a) => ({ path: join(a.resolveDir, a.path.replace("?text", "")), namespace: "style" }));
     build.onLoad({ filter: /.*/, namespace: "style" }, async (a) => {
       const css = await esbuild.transform(readFileSync(a.path, "utf8"), { loader: "css", minify: true, target: ["chrome120", "firefox120", "safari17.2"] });
-      return { contents: JSON.stringify(folded(css.code.trim().replace(/(--[\w-]+): /g, "$1:"))), loader: "json" };
+      return { contents: packed(css.code.trim().replace(/(--[\w-]+): /g, "$1:")), loader: "text" };
     });
     build.onResolve({ filter: /\?worker$/ }, (a) => ({ path: join(a.resolveDir, a.path.replace("?worker", ".ts")), namespace: "worker" }));
     build.onLoad({ filter: /.*/, namespace: "worker" }, async (a) => {

@@ -1,6 +1,6 @@
 // A list of code lines of fixed height. Only what can be seen is in the page, so the cost does not grow with the text.
 
-import { div, h, span, type Kid } from "./dom";
+import { become, div, h, span, type Kid } from "./dom";
 import type { Carry } from "./highlight";
 import { Minimap, type Tick } from "./minimap";
 import { painted, type Mark } from "./paint";
@@ -64,7 +64,9 @@ export class CodeView {
   private hovered: number | null = null;
   private frame = 0;
   private place: readonly [top: number, left: number] = [0, 0];
+  private pressed: { readonly row: number; readonly x: number; readonly y: number } | null = null;
   private isGone = false;
+  private due: (() => void) | null = null;
 
   constructor(
     key: string,
@@ -75,7 +77,7 @@ export class CodeView {
     this.window = div("window");
     this.sizer = div("sizer", this.window);
     this.scroller = h("div", { class: "scroller", tabindex: 0, role: "listbox", "aria-label": label, "data-k": key }, this.sizer);
-    this.map = new Minimap((share) => this.scrollTo(share * this.rows.count * ROW - this.scroller.clientHeight / 2));
+    this.map = new Minimap((share) => this.goTo(share * this.rows.count * ROW - this.scroller.clientHeight / 2));
     this.element = h("div", { class: "code", "data-tnb": part }, this.scroller, this.map.element);
     this.scroller.addEventListener(
       "scroll",
@@ -87,14 +89,17 @@ export class CodeView {
       },
       { passive: true },
     );
-    this.scroller.addEventListener("mouseover", (event) => this.hover(this.rowOf(event)));
+    this.scroller.addEventListener("mouseover", (event) => this.hover(rowOf(event.target)));
     this.scroller.addEventListener("mouseleave", () => this.hover(null));
     this.scroller.addEventListener("mousedown", (event) => {
+      const row = rowOf(event.target);
+      this.pressed = row === null ? null : { row, x: event.clientX, y: event.clientY };
       if (!event.shiftKey) return;
       event.preventDefault(); // it would select the text from the last click to here
       this.scroller.focus({ preventScroll: true });
     });
     this.scroller.addEventListener("click", (event) => this.click(event));
+    this.scroller.addEventListener("copy", (event) => this.copy(event));
     this.scroller.addEventListener("keydown", (event) => this.key(event));
     this.watch = typeof ResizeObserver === "undefined" ? null : new ResizeObserver(() => this.resized());
     this.watch?.observe(this.scroller);
@@ -116,11 +121,11 @@ export class CodeView {
     this.cursor = clamp(keepPlace ? this.cursor : 0, 0, Math.max(0, rows.count - 1));
     this.scroller.scrollTop = keepPlace ? top / this.scale : 0;
     if (!keepPlace) this.scroller.scrollLeft = 0;
-    this.refresh();
+    this.redraw();
   }
 
   /** Draws the rows again, and the marks of the map. */
-  refresh(): void {
+  redraw(): void {
     this.comeBack();
     this.paint();
     this.map.show(this.rows.ticks?.() ?? [], this.rows.count);
@@ -130,12 +135,29 @@ export class CodeView {
   reveal(row: number, byStep = false): void {
     this.comeBack();
     this.cursor = row;
-    const y = row * ROW;
-    const height = this.scroller.clientHeight;
-    const middle = y - Math.max(0, Math.floor(height / 2 / ROW) - 1) * ROW;
-    if (y < this.top) this.scrollTo(byStep ? y : middle);
-    else if (y + ROW > this.top + height - 4) this.scrollTo(byStep ? y + ROW - height + 10 : middle);
-    this.paint();
+    this.placed(() => {
+      const y = row * ROW;
+      const height = this.scroller.clientHeight;
+      const middle = y - Math.max(0, Math.floor(height / 2 / ROW) - 1) * ROW;
+      if (y < this.top) this.goTo(byStep ? y : middle);
+      else if (y + ROW > this.top + height - 4) this.goTo(byStep ? y + ROW - height + 10 : middle);
+      this.paint();
+    });
+  }
+
+  /** Moves the cursor to a row and begins with it, unless it and what follows are in sight. */
+  begin(row: number): void {
+    this.cursor = row;
+    this.placed(() => {
+      if (!this.isVisible(row) || !this.isVisible(Math.min(row + 8, this.rows.count - 1))) this.goTo((row - 2) * ROW);
+      this.paint();
+    });
+  }
+
+  /** Scrolls in some way. Where the pane has no place in the page yet, it does so when it has; the last way counts. */
+  placed(scroll: () => void): void {
+    scroll();
+    this.due = this.scroller.clientHeight ? null : scroll;
   }
 
   /** Scrolls sideways until a range of columns is in sight, but not past its start; where it is in sight, not at all. */
@@ -153,13 +175,15 @@ export class CodeView {
 
   /** Scroll position over the rows, whatever the scale of the bar. */
   get top(): number {
-    return this.scroller.scrollTop * this.scale;
+    return (this.isGone ? this.place[0] : this.scroller.scrollTop) * this.scale;
   }
 
-  scrollTo(top: number): void {
+  goTo(top: number): void {
     this.comeBack();
-    this.scroller.scrollTop = clamp(top, 0, Math.max(0, this.rows.count * ROW - this.scroller.clientHeight)) / this.scale;
-    this.paint();
+    this.placed(() => {
+      this.scroller.scrollTop = clamp(top, 0, Math.max(0, this.rows.count * ROW - this.scroller.clientHeight)) / this.scale;
+      this.paint();
+    });
   }
 
   /** Adds or removes a mark of the rows in the page without drawing them anew. */
@@ -178,6 +202,8 @@ export class CodeView {
     if (!this.scroller.clientHeight) this.isGone = true;
     else {
       this.comeBack();
+      this.due?.();
+      this.due = null;
       this.paint();
     }
   }
@@ -196,24 +222,41 @@ export class CodeView {
     const height = this.scroller.clientHeight || 400;
     const first = clamp(Math.floor(top / ROW) - OVER, 0, this.rows.count);
     const last = Math.min(this.rows.count, Math.ceil((top + height) / ROW) + OVER);
-    const drawn: HTMLElement[] = [];
-    for (let row = first; row < last; row++) drawn.push(this.draw(row));
     this.window.style.top = `${this.scroller.scrollTop + first * ROW - top}px`;
-    this.window.replaceChildren(...drawn);
+    this.put(first, last);
     // only a row that is in the page can be named
     if (first <= this.cursor && this.cursor < last) this.scroller.setAttribute("aria-activedescendant", `${this.id}-${this.cursor}`);
     else this.scroller.removeAttribute("aria-activedescendant");
     this.map.see(top, height, this.rows.count * ROW);
   }
 
-  private draw(row: number): HTMLElement {
+  /** Puts rows into the page. Those that are there stay, and so do those in which selected text begins or ends, wherever they are. */
+  private put(first: number, last: number): void {
+    const rows = [...new Set([...this.ends(), ...Array.from({ length: last - first }, (_, i) => first + i)])].filter((row) => row < this.rows.count).sort((a, b) => a - b);
+    const known = new Map(Array.from(this.window.children, (element) => [rowOf(element), element as HTMLElement]));
+    const wanted = rows.map((row) => {
+      const drawn = this.draw(row, row < first || row >= last);
+      const old = known.get(row);
+      if (!old) return drawn;
+      known.delete(row);
+      become(old, drawn);
+      return old;
+    });
+    for (const old of known.values()) old.remove();
+    let next = this.window.firstChild;
+    for (const element of wanted)
+      if (element === next) next = next.nextSibling;
+      else this.window.insertBefore(element, next);
+  }
+
+  private draw(row: number, isAway: boolean): HTMLElement {
     const look = this.rows.look(row);
     const [pin, also] = look.pins ?? [];
     const pinned = pin !== undefined;
     const element = h(
       "div",
       {
-        class: `row ${look.class ?? ""}${row === this.cursor ? " cursor" : ""}${pinned ? " pinned" : ""}`,
+        class: `row ${look.class ?? ""}${row === this.cursor ? " cursor" : ""}${pinned ? " pinned" : ""}${isAway ? " away" : ""}`,
         role: "option",
         id: `${this.id}-${row}`,
         "data-row": row,
@@ -233,9 +276,32 @@ export class CodeView {
     return element;
   }
 
-  private rowOf(event: Event): number | null {
-    const row = (event.target as Element).closest<HTMLElement>("[data-row]");
-    return row ? Number(row.dataset.row) : null;
+  /** Rows in which the selected text begins and ends. */
+  private ends(): number[] {
+    const { anchorNode, focusNode } = document.getSelection() ?? {};
+    return [anchorNode, focusNode].flatMap((node) => (node && this.window.contains(node) ? (rowOf(node) ?? []) : []));
+  }
+
+  /** Copies selected lines, with those between its ends that are out of the page. */
+  private copy(event: ClipboardEvent): void {
+    const [from, to] = this.ends().sort((a, b) => a - b);
+    if (to === undefined || from === to) return;
+    const chosen = document.getSelection()!.getRangeAt(0);
+    const texts: string[] = [];
+    for (let row = from; row <= to; row++) {
+      const { text, node } = this.rows.look(row);
+      if (node) continue;
+      const line = row > from && row < to ? null : this.window.querySelector(`[data-row="${row}"] > .line`);
+      if (line) {
+        const part = document.createRange();
+        part.selectNodeContents(line);
+        if (line.contains(chosen.startContainer)) part.setStart(chosen.startContainer, chosen.startOffset);
+        if (line.contains(chosen.endContainer)) part.setEnd(chosen.endContainer, chosen.endOffset);
+        texts.push(chosen.intersectsNode(line) ? String(part) : "");
+      } else texts.push(text);
+    }
+    event.clipboardData?.setData("text/plain", texts.join("\n"));
+    event.preventDefault();
   }
 
   private hover(row: number | null): void {
@@ -245,7 +311,11 @@ export class CodeView {
   }
 
   private click(event: MouseEvent): void {
-    const row = this.rowOf(event);
+    const { pressed } = this;
+    this.pressed = null;
+    // the row that was pressed, even if another one is under the mouse by now, or none: text may have scrolled, the page have moved
+    const hasStayed = pressed && event.detail && Math.abs(event.clientX - pressed.x) + Math.abs(event.clientY - pressed.y) < 5;
+    const row = hasStayed ? pressed.row : rowOf(event.target);
     const selected = document.getSelection();
     // text that was just selected stays selected
     if (row === null || row >= this.rows.count || (selected && !selected.isCollapsed && this.scroller.contains(selected.anchorNode))) return;
@@ -267,4 +337,10 @@ export class CodeView {
     event.preventDefault();
     event.stopPropagation();
   }
+}
+
+/** The row that something in the page belongs to. */
+function rowOf(node: EventTarget | null): number | null {
+  const row = (node instanceof Element ? node : (node as Node).parentElement)?.closest<HTMLElement>("[data-row]");
+  return row ? Number(row.dataset.row) : null;
 }

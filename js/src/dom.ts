@@ -38,6 +38,22 @@ export function fill(parent: Element, ...kids: Kid[]): void {
   append(parent, kids);
 }
 
+/** Makes an element look like a new one of its kind. Whatever is the same stays in the page: a press of the mouse that is not over yet, or selected text, may stand in it. */
+export function become(old: ChildNode, wanted: ChildNode): void {
+  if (old.isEqualNode(wanted)) return;
+  if (old.nodeName !== wanted.nodeName) old.replaceWith(wanted);
+  else if (!(old instanceof Element && wanted instanceof Element)) old.nodeValue = wanted.nodeValue;
+  else {
+    for (const name of old.getAttributeNames()) if (!wanted.hasAttribute(name)) old.removeAttribute(name);
+    for (const { name, value } of wanted.attributes)
+      if (name === "style") (old as HTMLElement).style.cssText = value; // pages may forbid the attribute
+      else if (old.getAttribute(name) !== value) old.setAttribute(name, value);
+    const [is, shall] = [[...old.childNodes], [...wanted.childNodes]];
+    shall.forEach((kid, i) => (is[i] ? become(is[i], kid) : old.append(kid)));
+    for (const kid of is.slice(shall.length)) kid.remove();
+  }
+}
+
 export const span = (cls: string, ...kids: Kid[]): HTMLSpanElement => h("span", { class: cls }, kids);
 export const div = (cls: string, ...kids: Kid[]): HTMLDivElement => h("div", { class: cls }, kids);
 export const bold = (...kids: Kid[]): HTMLElement => h("b", null, kids);

@@ -121,13 +121,18 @@ export class Inspector implements Shell {
     if (this.state.asked !== null) this.wait(this.state.asked);
     this.root.setAttribute("data-ready", "true");
     if (places) {
-      this.source.code.scrollTo(places.source);
-      if (places.stage === this.state.stage.name) this.codePane?.code.scrollTo(places.code);
+      this.source.code.goTo(places.source);
+      if (places.stage === this.state.stage.name) this.codePane?.code.goTo(places.code);
       return;
     }
     const { place } = this.trace.problems[this.state.problem] ?? {};
     if (this.state.view === "problems" && place) this.source.revealProblem(this.state.problem);
-    else this.source.reveal(this.state.kernel.wire.line ?? this.state.kernel.wire.span?.[0] ?? this.trace.first);
+    else this.toKernel();
+  }
+
+  private toKernel(): void {
+    const { line, span } = this.state.kernel.wire;
+    this.source.begin(line ?? span?.[0] ?? this.trace.first);
   }
 
   /** What is in sight. */
@@ -171,6 +176,7 @@ export class Inspector implements Shell {
     this.guarded(() => {
       this.state = { ...this.state, ...patch };
       keepingFocus(this.root, () => this.draw(), () => this.codePane?.code.scroller ?? this.root);
+      if (patch.kernel) this.toKernel();
       if (patch.problem !== undefined || (patch.view === "problems" && this.trace.problems.length)) this.source.revealProblem(this.state.problem);
     });
   }
@@ -321,7 +327,7 @@ export class Inspector implements Shell {
 
   private hint(): Kid {
     const { view, pins } = this.state;
-    if (view === "problems") return [!this.trace.wire.ok && "the cell failed, nothing was launched", this.trace.problems.length > 1 && [!this.trace.wire.ok && span("wide", " · "), span("wide", "F8 next problem")]];
+    if (view === "problems") return [this.trace.wire.ok ? "click a problem, or its line, to bring the other into sight" : "the cell failed, nothing was launched", this.trace.problems.length > 1 && span("wide", " · F8 next problem")];
     if (view === "unroll") return "h and l, or the arrows on a knob, go from turn to turn";
     if (view === "stage" && !pinned(pins).length) return ["Click a line on either side: it lights up in every stage.", span("dim mid", " Shift+click adds one, up to four.")];
     return "click a line to pin it in every pane · Shift+click pins up to four";

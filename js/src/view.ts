@@ -4,18 +4,17 @@
 import { h } from "./dom";
 import { faultNote } from "./fault";
 import { Inspector, type Options } from "./inspector";
-import sheet, { type Folded } from "./style.css?text";
+import packed from "./style.css?text";
 import { opened } from "./trace";
+import { inflated } from "./wire";
 
 const STYLE = "tilelang-nb-style";
+const sheet = await inflated(Uint8Array.from(atob(packed), (sign) => sign.charCodeAt(0))).text();
 
 function styled(): void {
   if (document.getElementById(STYLE)) return;
-  document.head.append(Object.assign(document.createElement("style"), { id: STYLE, textContent: unfolded(sheet) }));
+  document.head.append(Object.assign(document.createElement("style"), { id: STYLE, textContent: sheet }));
 }
-
-/** The text of the style sheet, in which the build folds what recurs. */
-export const unfolded = ({ text, pieces }: Folded): string => pieces.reduceRight((whole, piece) => whole.replaceAll(piece[0], () => piece.slice(1)), text);
 
 export interface Mounted {
   update(trace: unknown): void;

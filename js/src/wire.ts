@@ -230,8 +230,8 @@ export function checked(data: unknown): WireTrace {
   return data as WireTrace;
 }
 
+/** What zlib compressed. */
+export const inflated = (compressed: BufferSource): Response => new Response(new Blob([compressed as BlobPart]).stream().pipeThrough(new DecompressionStream("deflate")));
+
 /** zlib-compressed JSON, as Python's zlib.compress makes it. */
-export async function unpacked(compressed: BufferSource): Promise<unknown> {
-  const stream = new Blob([compressed as BlobPart]).stream().pipeThrough(new DecompressionStream("deflate"));
-  return new Response(stream).json();
-}
+export const unpacked = async (compressed: BufferSource): Promise<unknown> => inflated(compressed).json();

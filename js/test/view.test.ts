@@ -117,6 +117,27 @@ describe("links", () => {
     root.querySelector('[data-tnb="code"] [data-line="2"] .line')!.dispatchEvent(new MouseEvent("mouseover", { bubbles: true }));
     expect([...root.querySelectorAll<HTMLElement>("[data-lit]")].map((row) => row.dataset.line)).toEqual(["4", "2", "3", "4"]);
   });
+  test("rows that are drawn anew stay in the page, with all of them that is the same", () => {
+    const root = show(trace);
+    const row = root.querySelector<HTMLElement>('[data-tnb="code"] [data-line="2"]')!;
+    const kept = [row, row.querySelector(".number")!, row.querySelector(".origin")!, row.querySelector(".line")!.firstChild!];
+    click(root, '[data-tnb="source"] [data-line="4"]');
+    expect(row.dataset.pin).toBe("1");
+    expect(row.style.getPropertyValue("--pin")).toBe("var(--pin0)");
+    press(root, "Escape");
+    expect(row.dataset.pin).toBeUndefined();
+    for (const part of kept) expect(root.contains(part), part.textContent ?? "").toBe(true);
+  });
+  test("a row is clicked that was pressed, whatever is under the mouse when the button is let go", () => {
+    const root = show(trace);
+    const send = (selector: string, kind: string, clientX: number): boolean => root.querySelector(selector)!.dispatchEvent(new MouseEvent(kind, { bubbles: true, detail: 1, clientX }));
+    send('[data-tnb="code"] [data-line="1"] .line', "mousedown", 40);
+    send('[data-tnb="code"] .window', "click", 41);
+    expect([...root.querySelectorAll<HTMLElement>('[data-tnb="pin"]')].map((pin) => pin.dataset.line)).toEqual(["3"]);
+    send('[data-tnb="code"] [data-line="2"] .line', "mousedown", 40);
+    send('[data-tnb="code"] .window', "click", 90); // the mouse has moved
+    expect([...root.querySelectorAll<HTMLElement>('[data-tnb="pin"]')].map((pin) => pin.dataset.line)).toEqual(["3"]);
+  });
   test("picks: alone, added, again, a fifth", () => {
     const none = [null, null, null, null];
     expect(picked(none, 7, false)).toEqual([7, null, null, null]);
@@ -171,6 +192,25 @@ describe("run", () => {
     rows[0].querySelector<HTMLElement>(".link")!.click();
     const line = wire("edges").cell!.text.split("\n").findIndex((row) => row.includes("T.copy(X[")) + 1;
     expect(root.querySelector<HTMLElement>('[data-tnb="source"] [data-pin="1"]')!.dataset.line).toBe(String(line));
+  });
+});
+
+describe("decisions", () => {
+  test("what was decided at a line stands by itself, how tiles lie in memory behind a fold, where each tile lies once", () => {
+    const root = show(wire("roles"));
+    click(root, '[data-tnb="tab"][data-name="run"]');
+    const title = (row: Element): string => row.closest("section")!.querySelector("h4")!.firstChild!.textContent!;
+    const facts = wire("roles").kernels![0].facts!;
+    const rows = [...root.querySelectorAll<HTMLElement>('[data-tnb="fact"]')].filter((row) => title(row) !== "Parameters");
+    expect(rows.length, "no fact is left out, and none is said twice").toBe(facts.length);
+    for (const row of rows) {
+      const { name } = row.dataset;
+      if (["product", "pipeline", "roles", "results"].includes(name!)) expect([title(row), row.closest("details")]).toEqual(["Decisions", null]);
+      if (["swizzle", "tensor map", "descriptor"].includes(name!)) expect(row.closest("details"), name).not.toBeNull();
+    }
+    const memory = root.querySelector('[data-name="shared memory"]')!;
+    expect([title(memory), memory.querySelector(".dim")]).toEqual(["Resources", null]);
+    expect(memory.closest("section")!.textContent).toContain("49,152 bytes from 49,152");
   });
 });
 
@@ -229,6 +269,12 @@ describe("warnings", () => {
 });
 
 describe("findings", () => {
+  test("two accesses at one place have one line under them", () => {
+    const root = show(wire("findings"));
+    const marks = [...root.querySelectorAll<HTMLElement>('[data-tnb="source"] [data-squiggle]')];
+    expect(marks.length).toBeGreaterThan(1);
+    expect(marks.filter((mark) => mark.parentElement!.closest("[data-squiggle]"))).toEqual([]);
+  });
   test("one of a loop that ran while the kernel was built leads to its turn", () => {
     const root = show(wire("findings"));
     const turns = [...root.querySelectorAll<HTMLElement>('[data-tnb="turn"]')];

@@ -27,6 +27,25 @@ def matmul(A: T.Tensor((M, K), "float16"), B: T.Tensor((K, N), "float16"), C: T.
         T.copy(C_local, C[by * BM, bx * BN])
 """
 
+# What an H100 or H200 is given: large tiles, deep pipelines, two warp groups of computing threads.
+HOPPER_MATMUL = """
+M = N = K = {size}
+BM, BN, BK = 128, 256, 64
+
+@T.prim_func
+def matmul(A: T.Tensor((M, K), "float16"), B: T.Tensor((K, N), "float16"), C: T.Tensor((M, N), "float16")):
+    with T.Kernel(T.ceildiv(N, BN), T.ceildiv(M, BM), threads=256) as (bx, by):
+        A_shared = T.alloc_shared((BM, BK), "float16")
+        B_shared = T.alloc_shared((BK, BN), "float16")
+        C_local = T.alloc_fragment((BM, BN), "float32")
+        T.clear(C_local)
+        for ko in T.Pipelined(T.ceildiv(K, BK), num_stages=3):
+            T.copy(A[by * BM, ko * BK], A_shared)
+            T.copy(B[ko * BK, bx * BN], B_shared)
+            T.gemm(A_shared, B_shared, C_local)
+        T.copy(C_local, C[by * BM, bx * BN])
+"""
+
 ATTENTION = """
 batch, heads, seq, dim = 1, 2, 256, 64
 BM, BN = 64, 64
@@ -74,6 +93,12 @@ def attention(Q: T.Tensor(shape, "float16"), K: T.Tensor(shape, "float16"), V: T
             out[i, j] /= total[i]
         T.copy(out, Out[bz, bx * BM : (bx + 1) * BM, by, :])
 """
+
+HOPPER_ATTENTION = (
+    ATTENTION.replace("1, 2, 256, 64", "4, 32, 4096, 128")
+    .replace("BM, BN = 64, 64", "BM, BN = 128, 128")
+    .replace("threads=128", "threads=256")
+)
 
 COMPILE_TIME_ITEMS = """
 @T.prim_func

@@ -17,6 +17,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,8 @@ import numpy as np
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[2]), str(Path(__file__).resolve().parent)]
 import cells  # noqa: E402  (the path is set above)
+
+HOPPER_MATMUL = cells.HOPPER_MATMUL.format(size=4096)
 
 LOAD_EXTENSION = """
 import time
@@ -75,23 +78,39 @@ def load_extension(repeat: int) -> Row:
     return Row("%load_ext", 300, middle(times), min(times), middle(processor), "a process each")
 
 
-def compile_text(text: str) -> Any:
+def compile_text(text: str, arch: str | None = None) -> Any:
     import tilelang_nb
 
-    compilation = tilelang_nb.compile_cell(text, {}, target="sim")
+    compilation = tilelang_nb.compile_cell(text, {}, target="sim", arch=arch)
     assert compilation.ok, compilation.to_text()
     return compilation
 
 
-def shown(name: str, text: str, budget: float) -> Callable[[int], Row]:
+def compile_checked(text: str, arch: str | None) -> Any:
+    """For sm_90a, where products and their copies are divided among warp groups: checks that these are."""
+    compilation = compile_text(text, arch)
+    if arch == "sm_90a":
+        (kernel,) = compilation.kernels.values()
+        assert "roles" in {decision.subject for decision in kernel.decisions}, "the cell is not divided into roles"
+    return compilation
+
+
+def forget() -> None:
+    """Nothing of what was compiled and shown before is known."""
+    from tilelang_nb.report import readable
+    from tilelang_nb.runtime import cache
+
+    cache.clear()
+    readable.forget()
+
+
+def shown(name: str, text: str, budget: float, arch: str | None = None) -> Callable[[int], Row]:
     """From the text of a cell to its report with every stage printed, nothing of it cached."""
 
     def measure(repeat: int) -> Row:
-        from tilelang_nb.runtime import cache
-
-        return Row(
-            f"cell to shown IR: {name}", budget, *timed(lambda: compile_text(text).to_html(), repeat, cache.clear)
-        )
+        compile_checked(text, arch)
+        figures = timed(lambda: compile_text(text, arch).to_html(), repeat, forget)
+        return Row(f"cell to shown IR: {name}", budget, *figures)
 
     return measure
 
@@ -101,22 +120,22 @@ def unchanged(repeat: int) -> Row:
     return Row("unchanged cell again: matmul", 20, *timed(lambda: compile_text(cells.MATMUL).to_html(), repeat))
 
 
-def widget(name: str, text: str, budget: float, fresh: bool) -> Callable[[int], Row]:
+def widget(name: str, text: str, budget: float, fresh: bool, arch: str | None = None) -> Callable[[int], Row]:
     """From the text of a cell to its widget and the static copy beside it.  fresh: nothing of it cached."""
 
     def measure(repeat: int) -> Row:
         from tilelang_nb.notebook.widget import KernelView
         from tilelang_nb.report.json import to_data
-        from tilelang_nb.runtime import cache
         from tilelang_nb.source.providers import provided
 
         def run() -> None:
-            compilation = compile_text(text)
+            compilation = compile_text(text, arch)
             provided("html")(compilation, compact=True)
             KernelView(to_data(compilation)).close()
 
+        compile_checked(text, arch)
         run()
-        figures = timed(run, repeat, cache.clear if fresh else lambda: None)
+        figures = timed(run, repeat, forget if fresh else lambda: None)
         return Row(f"{'cell' if fresh else 'unchanged cell'} to widget: {name}", budget, *figures)
 
     return measure
@@ -124,23 +143,24 @@ def widget(name: str, text: str, budget: float, fresh: bool) -> Callable[[int], 
 
 def compile_time_items(items: int, budget: float) -> Callable[[int], Row]:
     def measure(repeat: int) -> Row:
-        from tilelang_nb.runtime import cache
-
         text = cells.COMPILE_TIME_ITEMS.format(items=items)
-        return Row(
-            f"{items:,} compile-time items", budget, *timed(lambda: compile_text(text).to_html(), 3, cache.clear)
-        )
+        return Row(f"{items:,} compile-time items", budget, *timed(lambda: compile_text(text).to_html(), 3, forget))
 
     return measure
 
 
 def simulate(
-    name: str, text: str, kernel: str, budget: float, arguments: Callable[[], dict[str, Any]]
+    name: str,
+    text: str,
+    kernel: str,
+    budget: float,
+    arguments: Callable[[], dict[str, Any]],
+    arch: str | None = None,
 ) -> Callable[[int], Row]:
     """A launch on the simulated device with all checks on, its result checked first."""
 
     def measure(repeat: int) -> Row:
-        program = compile_text(text).namespace[kernel]
+        program = compile_checked(text, arch).namespace[kernel]
         given = arguments()
         expected, tolerance = given.pop("expected"), given.pop("tolerance")
         program(*given.values())
@@ -157,11 +177,11 @@ def add_arguments() -> dict[str, Any]:
     return {"a": a, "b": b, "c": np.zeros_like(a), "expected": a + b, "tolerance": 0}
 
 
-def matmul_arguments() -> dict[str, Any]:
+def matmul_arguments(size: int) -> dict[str, Any]:
     rng = np.random.default_rng(0)
-    a, b = (rng.standard_normal((256, 256)).astype(np.float16) for _ in range(2))
+    a, b = (rng.standard_normal((size, size)).astype(np.float16) for _ in range(2))
     expected = a.astype(np.float32) @ b.astype(np.float32)
-    return {"a": a, "b": b, "c": np.zeros((256, 256), np.float16), "expected": expected, "tolerance": 2e-2}
+    return {"a": a, "b": b, "c": np.zeros((size, size), np.float16), "expected": expected, "tolerance": 2e-2}
 
 
 def attention_arguments() -> dict[str, Any]:
@@ -179,16 +199,28 @@ MEASURES: dict[str, Callable[[int], Row]] = {
     "elementwise": shown("elementwise", cells.ELEMENTWISE, 60),
     "matmul": shown("fp16 gemm", cells.MATMUL, 300),
     "attention": shown("flash attention", cells.ATTENTION, 500),
+    "matmul-hopper": shown("fp16 gemm in roles", HOPPER_MATMUL, 300, "sm_90a"),
+    "attention-hopper": shown("flash attention in roles", cells.HOPPER_ATTENTION, 500, "sm_90a"),
     "unchanged": unchanged,
     "widget-matmul": widget("fp16 gemm", cells.MATMUL, 300, True),
     "widget-attention": widget("flash attention", cells.ATTENTION, 500, True),
+    "widget-matmul-hopper": widget("fp16 gemm in roles", HOPPER_MATMUL, 300, True, "sm_90a"),
+    "widget-attention-hopper": widget("flash attention in roles", cells.HOPPER_ATTENTION, 500, True, "sm_90a"),
     "widget-unchanged": widget("fp16 gemm", cells.MATMUL, 20, False),
     "widget-items-10k": widget("10,000 compile-time items", cells.COMPILE_TIME_ITEMS.format(items=10_000), 1000, True),
     "items-5k": compile_time_items(5_000, 500),
     "items-10k": compile_time_items(10_000, 1000),
     "items-20k": compile_time_items(20_000, 2000),
     "simulate-add": simulate("1 M-element add", cells.ELEMENTWISE, "add", 50, add_arguments),
-    "simulate-matmul": simulate("256x256x256 fp16 gemm on CUDA cores", cells.MATMUL, "matmul", 200, matmul_arguments),
+    "simulate-matmul": simulate("256x256x256 fp16 gemm", cells.MATMUL, "matmul", 200, partial(matmul_arguments, 256)),
+    "simulate-matmul-hopper": simulate(
+        "512x512x512 fp16 gemm in roles",
+        cells.HOPPER_MATMUL.format(size=512),
+        "matmul",
+        400,
+        partial(matmul_arguments, 512),
+        "sm_90a",
+    ),
     "simulate-attention": simulate(
         "attention 256x2x64", cells.ATTENTION, "attention", float("nan"), attention_arguments
     ),

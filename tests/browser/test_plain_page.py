@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from lab import ROOT
+import trace_cells
+from plain import BUNDLE, MOUNT, mounted, trace_of
 
-TRACES = Path(ROOT) / "tests" / "fixtures" / "traces"
-BUNDLE = Path(ROOT) / "tilelang_nb" / "notebook" / "static" / "widget.js"
-MOUNT = """async ([code, trace]) => {
-  document.body.replaceChildren();
-  const { mount } = await import(URL.createObjectURL(new Blob([code], { type: "text/javascript" })));
-  mount(document.body.appendChild(document.createElement("div")), trace);
-}"""
+import tilelang_nb
+from tilelang_nb.report.json import to_data
+
 # Every element that holds text and is seen: its contrast with what lies behind it, over 21 levels of WCAG 2.1.
 CONTRASTS = """() => {
   const parse = (text) => {
@@ -50,10 +46,6 @@ CONTRASTS = """() => {
 }"""
 
 
-def trace_of(name: str) -> dict[str, Any]:
-    return json.loads((TRACES / f"{name}.json").read_text("utf-8"))
-
-
 @pytest.fixture(params=["light", "dark"])
 def page(request: pytest.FixtureRequest, browser: Any) -> Iterator[Any]:
     opened = browser.new_page(
@@ -64,12 +56,6 @@ def page(request: pytest.FixtureRequest, browser: Any) -> Iterator[Any]:
     yield opened
     opened.close()
     assert faults == []
-
-
-def mounted(page: Any, trace: dict[str, Any]) -> None:
-    page.set_content('<!doctype html><meta name="color-scheme" content="light dark"><body>')
-    page.evaluate(MOUNT, [BUNDLE.read_text("utf-8"), trace])
-    page.wait_for_selector("[data-tnb=chip]")
 
 
 @pytest.mark.parametrize(("stage", "suffix"), [("source", ".py"), ("tile", ".tir"), ("cuda", ".cu"), ("ptx", ".ptx")])
@@ -113,3 +99,40 @@ def test_every_text_has_a_contrast_of_four_and_a_half(page: Any, name: str) -> N
         seen += len(found)
         assert [one for one in found if one[0] < 4.5] == []
     assert seen > 100
+
+
+LATER = """async ([code, trace]) => {
+  document.body.replaceChildren();
+  const { mount } = await import(URL.createObjectURL(new Blob([code], { type: "text/javascript" })));
+  const host = document.createElement("div");
+  mount(host, trace);
+  await new Promise((done) => setTimeout(done, 100));
+  document.body.append(host);
+}"""
+
+
+@pytest.mark.parametrize("how", [MOUNT, LATER], ids=["in the page", "put into the page later"])
+@pytest.mark.parametrize("name", ["matmul", "failed", "findings"])
+def test_the_source_opens_where_there_is_something_to_see_and_stays_where_it_is_scrolled(
+    page: Any, name: str, how: str
+) -> None:
+    text = trace_cells.CELLS[name].partition("\n")[2]
+    cell = "".join(f"# {number}\n" for number in range(120)) + text
+    compiled = tilelang_nb.compile_cell(cell, {}, target="sim", arch="sm_80")
+    problems = list(compiled.diagnostics)
+    (first,) = [problem.span.line for problem in problems[:1]] or [
+        121 + text[: text.index("\ndef ")].count("\n") + 1  # the kernel
+    ]
+    page.set_content('<!doctype html><meta name="color-scheme" content="light dark"><body>')
+    page.evaluate(how, [BUNDLE.read_text("utf-8"), to_data(compiled)])
+    scroller = page.locator('[data-tnb="source"] .scroller')
+    row = page.locator(f'[data-tnb="source"] [data-line="{first}"]')
+    row.wait_for()
+    page.wait_for_timeout(100)
+    pane, box = scroller.bounding_box(), row.bounding_box()
+    assert pane["y"] <= box["y"] and box["y"] + box["height"] <= pane["y"] + pane["height"]
+    scroller.evaluate("scroller => { scroller.scrollTop = 0 }")
+    page.locator('[data-tnb="tab"][data-name="stage"]').click()
+    page.set_viewport_size({"width": 700, "height": 800})
+    page.wait_for_timeout(100)
+    assert scroller.evaluate("scroller => scroller.scrollTop") == 0

@@ -35,15 +35,6 @@ def no_faults(page: Any) -> Iterator[None]:
 def view(page: Any, number: int) -> Any:
     found = page.locator(READY).nth(number)
     found.scroll_into_view_if_needed()
-    places = [found.bounding_box()]
-
-    def settled() -> bool:
-        """The notebook may still move it: a button pressed on one row would be released on another."""
-        page.wait_for_timeout(100)
-        places.append(found.bounding_box())
-        return len(places) > 3 and all(place == places[-1] for place in places[-3:])
-
-    wait_for(settled, "a view that stays where it is")
     return found
 
 
@@ -67,13 +58,6 @@ def show(found: Any, stage: str) -> None:
     wait_for(lambda: found.get_attribute("data-stage") == stage, stage)
 
 
-def press(row: Any, **options: Any) -> None:
-    """Click a row.  It comes into sight first: what is drawn anew while the mouse button is down is not clicked."""
-    row.scroll_into_view_if_needed()
-    row.page.wait_for_timeout(200)
-    row.click(**options)
-
-
 def line_of(cell: str, text: str) -> int:
     """The number of the line that holds a text."""
     (number,) = [number for number, line in enumerate(cell.split("\n"), 1) if text in line]
@@ -92,7 +76,7 @@ def test_a_pinned_line_lights_its_lines_in_every_stage(page: Any) -> None:
     found = view(page, MATMUL)
     gemm = line_of(trace_cells.MATMUL, "T.gemm(")
     show(found, "tile")
-    press(part(found, "source").locator(f'[data-line="{gemm}"]'))
+    part(found, "source").locator(f'[data-line="{gemm}"]').click()
     assert part(found, "pin").count() == 1
     assert gemm == int(part(found, "source").locator("[data-pin]").first.get_attribute("data-line"))
     assert any("T.gemm(A_s, B_s, C_l" in text for text in marked(found, "code", "data-pin"))
@@ -102,10 +86,10 @@ def test_a_pinned_line_lights_its_lines_in_every_stage(page: Any) -> None:
     assert any("C_l[" in text for text in lines)
     assert re.fullmatch(r"(\d+)/\1 linked", part(found, "coverage").inner_text())
     copy = line_of(trace_cells.MATMUL, "T.copy(A[")
-    press(part(found, "source").locator(f'[data-line="{copy}"]'), modifiers=["Shift"])
+    part(found, "source").locator(f'[data-line="{copy}"]').click(modifiers=["Shift"])
     assert [int(pin.get_attribute("data-line")) for pin in part(found, "pin").all()] == [gemm, copy]
     assert {line.get_attribute("data-pin") for line in part(found, "code").locator("[data-pin]").all()} == {"1", "2"}
-    press(part(found, "source").locator(f'[data-line="{gemm}"]'), modifiers=["Shift"])
+    part(found, "source").locator(f'[data-line="{gemm}"]').click(modifiers=["Shift"])
     assert [int(pin.get_attribute("data-line")) for pin in part(found, "pin").all()] == [copy]
     part(found, "source").focus()
     page.keyboard.press("Escape")
@@ -116,7 +100,7 @@ def test_a_line_of_the_stage_leads_back_to_the_cell(page: Any) -> None:
     found = view(page, MATMUL)
     show(found, "tile")
     row = part(found, "code").locator("[data-line]", has_text="T.copy(A[")
-    press(row)
+    row.click()
     pinned = part(found, "source").locator("[data-pin]").first
     assert int(pinned.get_attribute("data-line")) == line_of(trace_cells.MATMUL, "T.copy(A[")
     page.keyboard.press("Escape")
@@ -126,7 +110,7 @@ def test_the_keyboard_moves_pins_and_steps_through_linked_lines(page: Any) -> No
     found = view(page, STENCIL)
     show(found, "tile")
     tap = line_of(trace_cells.STENCIL, "tap(acc, c, row")
-    press(part(found, "source").locator(f'[data-line="{tap}"]'))
+    part(found, "source").locator(f'[data-line="{tap}"]').click()
     page.keyboard.press("Escape")
     part(found, "source").focus()
     page.keyboard.press("Enter")

@@ -140,6 +140,25 @@ def test_cells_are_compiled_for_what_their_line_says(
     assert capsys.readouterr().out == f"{expected}\n"
 
 
+@pytest.mark.parametrize(
+    ("line", "given", "status"),
+    [
+        ("--limits items=20", [], 1),
+        ("--quiet --limits=items=20,turns=90", [], 1),
+        ("--limits items=20", ["--limits", "items=90"], 0),
+        ("--limits items={N}", [], 0),
+        ("", [], 0),
+    ],
+)
+def test_limits_of_a_cell_hold_for_it(
+    line: str, given: list[str], status: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kernel = '@T.prim_func\ndef k(A: T.Tensor((64,), "int32")):\n    with T.Kernel(1, threads=8):\n'
+    path = notebook(tmp_path, f"%%tilelang {line}\n{kernel}        for i in list(range(50)):\n            A[i] = i")
+    assert main(["check", "--build", path, *given]) == status
+    assert ("items" in capsys.readouterr().out) == bool(status)
+
+
 def test_run_runs_the_main_program(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", written(tmp_path, GOOD), "--target", "sim"]) == 0
     assert capsys.readouterr().out == "sum 8\n"

@@ -36,6 +36,8 @@ CASES: dict[str, dict[str, Any]] = {
     "three warp groups": {"rows": 192, "columns": 64, "depth": 64, "threads": 384},
     "transposed operands": {"rows": 128, "columns": 256, "depth": 64, "ta": True, "tb": True},
     "elements of one byte": {"rows": 128, "columns": 128, "depth": 128, "dtype": "float8_e4m3fn", "tb": True},
+    "three boxes": {"rows": 128, "columns": 192, "depth": 64},
+    "three boxes of 64 bytes": {"rows": 128, "columns": 96, "depth": 32},
 }
 
 
@@ -74,3 +76,20 @@ def test_a_tile_that_begins_between_units_keeps_its_descriptors() -> None:
 
     odd, even = function(at * 4), function(at * 8)
     assert matrix_descriptors(odd).same_as(odd) and not matrix_descriptors(even).same_as(even)
+
+
+@pytest.mark.parametrize("columns", [96, 192])
+def test_steps_over_rows_of_three_boxes_are_no_divisions(columns: int) -> None:
+    stages = passes(arch="sm_90a", rows=128, columns=columns, depth=64, threads=256)
+    added = [units for _, _, units, _ in descriptors(stages["matrix-addresses"], "tl_wgmma_descriptor_at")]
+    found: list[Any] = []
+    for units in added:
+        tvm_ffi.structural_walk(units, ((tir.FloorDiv, tir.FloorMod), lambda node: found.append(int(node.b))))
+    assert added and all(divisor & (divisor - 1) == 0 for divisor in found), found
+
+
+def test_places_that_are_no_steps_keep_their_divisions() -> None:
+    """Four boxes along the depth: after four steps of 32 bytes comes the next box."""
+    stages = passes(arch="sm_90a", rows=128, columns=128, depth=256, threads=256, tb=True)
+    added = [units for _, _, units, _ in descriptors(stages["matrix-addresses"], "tl_wgmma_descriptor_at")]
+    assert all("// 4" in str(units) or ">> 2" in str(units) for units in added), added

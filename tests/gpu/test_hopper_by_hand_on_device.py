@@ -11,6 +11,7 @@ import pytest
 from lowering import test_bulk_copies_ahead as ahead
 from lowering import test_clusters as clusters
 from lowering import test_hopper_by_hand as by_hand
+from lowering import test_proxy_fences as fences
 from lowering import test_signals_by_hand as signals
 from lowering import test_stores_by_hand as stores
 
@@ -34,6 +35,8 @@ TEXTS: dict[str, str] = {
     },
     **{f"clusters: load for {mask}": clusters.BROADCAST.format(mask=mask, turns=3) for mask in ("0b11", "0b1111", "0b1010")},
     "clusters: ordinary": clusters.ORDINARY,
+    **{f"given back: {name}": fences.text_of(name) for name in fences.CASES},
+    "given back: to another block": fences.BLOCKS,
     "signals: named barriers": signals.NAMED.format(arrive=signals.ARRIVE, free=signals.FREE),
     "signals: landed copies": signals.LANDED.format(wait=signals.WAIT),
     "signals: a barrier anew": signals.RESTARTED,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from device.quotients import FORMS, check_quotients, shared_divisors, tile_cell
 
 import tilelang_nb
 from tilelang_nb.runtime.host_arrays import host_dtype
@@ -184,7 +185,7 @@ def k(a: T.Tensor((64, 512), "{dtype}"), low: T.Tensor((64,), "{dtype}"), high: 
 
 
 def test_rows_divided_by_one_number() -> None:
-    """As `/`, but for numbers and quotients below 2 ** -100."""
+    """As `/`, but for quotients below 2 ** -100, and the largest number."""
     random = np.random.default_rng(5)
     a = (random.standard_normal((512, 1024)) * 10.0 ** random.integers(-25, 25, (512, 1024))).astype(np.float32)
     b = (random.standard_normal(512) * 10.0 ** random.integers(-38, 38, 512)).astype(np.float32)
@@ -209,6 +210,26 @@ def k(a: T.Tensor((512, 1024), "float32"), b: T.Tensor((512,), "float32"), o: T.
     kernel(a, b, o)
     with np.errstate(all="ignore"):
         want = a / b[:, None]
-    small = (np.abs(a) > 0) & (np.abs(a) < 2.0**-100) | (np.abs(want) > 0) & (np.abs(want) < 2.0**-100)
-    check_bits(np.where(small, 0, o), np.where(small, 0, want), [a, np.broadcast_to(b[:, None], a.shape)], "division")
+    check_quotients(o, a, np.broadcast_to(b[:, None], a.shape))
     assert np.allclose(o, want, rtol=3e-7, atol=1e-44, equal_nan=True)
+
+
+@pytest.mark.parametrize("out", ["float32", "float16"])
+@pytest.mark.parametrize("form", FORMS)
+def test_loops_that_share_divisors(form: str, out: str) -> None:
+    """Quotients next to the middle of two numbers, and numbers of every kind, in each of the texts that have one."""
+    rows = 4096
+    a, b = shared_divisors(rows, 64, 7)
+    if form == "product":  # by ones: numerators are finite float16
+        a = np.random.default_rng(8).integers(0, 0x7C00, a.shape, dtype=np.uint16).view(np.float16).astype(np.float32)
+    given = a.reshape(-1, 64, 64).swapaxes(1, 2).reshape(a.shape).copy() if form == "columns" else a
+    o = np.zeros(a.shape, out)
+    kernel = tilelang_nb.compile_cell(tile_cell(form, rows, out), target="cuda").kernels["k"]
+    assert "tl_divide(" in kernel.cuda_source
+    kernel(given, b, o)
+    got = o.reshape(-1, 64, 64).swapaxes(1, 2).reshape(a.shape).copy() if form == "columns" else o
+    b = np.broadcast_to(b[:, None], a.shape)
+    if out == "float32":
+        check_quotients(got, a, b)
+    else:  # what may differ in the last place is 0 or infinity
+        check_bits(got, (a / b).astype(np.float16), [a, b], form)

@@ -80,3 +80,15 @@ def test_copies_to_other_blocks(clustered, refused):
         T.copy_cluster(s, clustered.buffer("f", (8, 32), "float16", "shared.dyn"), dst_block=1)
     with refused("TL004", "takes no `cluster_mask`"):
         T.tma_copy(s, a[8, 0], cluster_mask=3)
+
+
+def test_options_of_copies_to_other_blocks_are_those_of_copies(clustered, refused):
+    s, d = (clustered.buffer(name, (8, 32), memory="shared.dyn") for name in "sd")
+    T.copy_cluster(s, d, dst_block=1, coalesced_width=8, eviction_policy="evict_first", annotations={"note": 1})
+    for wrong, words in (
+        ({"eviction_policy": "soon"}, "evict_first"),
+        ({"coalesced_width": 0}, "coalesced_width"),
+        ({"annotations": 3}, "a dict"),
+    ):
+        with refused("TL004", words):
+            T.copy_cluster(s, d, dst_block=1, **wrong)

@@ -84,6 +84,8 @@ def test_clusters(refused, device):
         T.ClusterKernel(8, cluster_dims=(1, 1, 1, 1))
     with refused("TL004", "cluster_dims"):
         T.ClusterKernel(8, cluster_dims=0)
+    with refused("TL004", "cluster_dims=(2, 1, 1)"):
+        T.ClusterKernel(8)
     with refused("TL302", "prelude"):
         T.Kernel(1, prelude="__device__ int f();")
 
@@ -179,9 +181,15 @@ def test_loop_options():
         (lambda x: T.Pipelined(4, num_stages=-1), "TL004", "0 or more"),
         (lambda x: T.Pipelined(4, num_stages=x), "TL004", "only when the kernel runs"),
         (lambda x: T.Pipelined(4, order=[0], stage=[0, 1]), "TL004", "1 entries"),
+        (lambda x: T.Pipelined(4, order=[0.5, 1]), "TL004", "write `order=[0, 1]`"),
+        (lambda x: T.Pipelined(4, stage=[0, x]), "TL004", "write `stage=[0, 1]`"),
         (lambda x: T.Pipelined(4, order=[0, 0, 1], stage=[0, 0, 1]), "TL004", "two statements have place 0"),
         (lambda x: T.Pipelined(4, order=[0, 1], stage=[-2, 1]), "TL004", "counts from 0, -2 given"),
-        (lambda x: T.Pipelined(4, order=[0, 1], stage=[0, 1], group=[[0]]), "TL004", "2 entries of a schedule"),
+        (
+            lambda x: T.Pipelined(4, order=[0, 1], stage=[0, 1], group=[[0]]),
+            "TL004",
+            "2 entries of `order` and 1 of `group`",
+        ),
         (lambda x: T.unroll(4, explicit=True, unroll_factor=2), "TL004", "both"),
         (lambda x: T.thread_binding(32, thread="threadIdx.w"), "TL004", "threadIdx.x"),
         (lambda x: T.thread_binding(32), "TL004", "None"),

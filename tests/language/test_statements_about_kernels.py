@@ -235,6 +235,7 @@ def test_copies_that_the_same_threads_hold_are_one(refused):
     different = T.Fragment((4,), lambda i: (i, 0)).replicate(2)
     assert different.condense_rep_var() is different
     assert not different.is_equal(same) and same.is_equal(T.Fragment((4,), lambda i: (i, 0)))
+    assert not same.is_equal(T.Fragment((4,), forward_thread_fn=lambda i, r: i * (1 - r), replicate=2))
 
 
 def test_fragments_say_their_registers_as_upstream_does(refused):
@@ -277,6 +278,8 @@ def test_fragments_are_held_in_copies():
     assert row.map_forward_thread([5]) == 2 and row.get_thread_size() == 32
     again = row.replicate(2)
     assert again.place(5, copy=7) == (2 + 8 * 3 + 32, (1,)) and again.copies == 8
+    backwards = T.Fragment((4,), lambda i, r: (i + 4 * (1 - r), 0), replicate=2).replicate(2)
+    assert backwards.get_thread_size() == 1 + max(backwards.place(3, copy=copy)[0] for copy in range(4)) == 16
 
 
 def test_fragments_say_thread_and_register(refused):

@@ -123,3 +123,25 @@ def wrong(A: T.Tensor((256,), "float32")):
     cell = tilelang_nb.compile_cell(text)
     assert [found.code for found in cell.diagnostics if found.severity == "error"] == [code], cell.to_text()
     assert said in cell.to_text()
+
+
+def test_the_body_of_an_asynchronous_scope_is_as_it_is_without() -> None:
+    text = """
+@T.prim_func
+def k(A: T.Tensor((64,), "float32"), C: T.Tensor((64,), "float32")):
+    with T.Kernel(1, threads=32):
+        s = T.alloc_shared((64,), "float32")
+        factor = 1
+        with T.attr("default", "async_scope", 1):
+            T.async_copy(A, s)
+            factor = 3
+        T.ptx_wait_group(0)
+        for i in T.Parallel(64):
+            C[i] = s[63 - i] * factor
+"""
+    cell = tilelang_nb.compile_cell(text, {}, target="sim")
+    assert cell.ok, cell.to_text()
+    a, c = np.arange(64, dtype=np.float32), np.zeros(64, np.float32)
+    cell.namespace["k"](a, c)
+    np.testing.assert_array_equal(c, a[::-1] * 3)
+    assert cell.namespace["k"].findings == ()

@@ -114,6 +114,8 @@ def test_mbarriers(kernel, device, refused):
         T.barrier_wait(bars[0], device("x"))
     with refused("TL004", "parity"):
         T.barrier_wait(bars[0])
+    with refused("TL004", "write `T.pdl_sync()`"):
+        T.pdl_sync(3)
     with refused("TL208", "T.ClusterKernel"):
         T.mbarrier_arrive(bars[0], cta_id=1)
 

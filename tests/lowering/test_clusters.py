@@ -250,6 +250,27 @@ def test_blocks_that_do_not_come_to_the_barrier_of_their_cluster_are_found() -> 
     assert "block (0, 0, 0): all wait for the barrier of the cluster: 64 of 128 threads" in findings[0].message
 
 
+@pytest.mark.parametrize(
+    ("statements", "line", "words"),
+    [
+        ("T.cluster_wait()", "T.cluster_wait()", "without an arrival at it before"),
+        (
+            "T.cluster_arrive(); T.cluster_arrive(); T.cluster_wait()",
+            "T.cluster_arrive()",
+            "did not wait for it between",
+        ),
+        ("T.cluster_sync(); T.cluster_wait()", "T.cluster_sync()", "without an arrival at it before"),
+        ("T.cluster_sync(); T.cluster_sync(); T.cluster_arrive(); T.cluster_wait()", "", ""),
+    ],
+)
+def test_arrivals_and_waits_take_turns(statements: str, line: str, words: str) -> None:
+    text = RANKS.format(blocks=4, grid=4, dims=2, names="bx", linear="bx")
+    text = text.replace("        T.cluster_arrive()\n        T.cluster_wait()\n", f"        {statements}\n")
+    _, findings = run(text, A=numbers((4,), np.int32))
+    assert places(findings) == ({("TL405", line_of(text, line))} if words else set()), [str(one) for one in findings]
+    assert all(words in one.message for one in findings)
+
+
 def test_a_product_is_summed_over_a_cluster() -> None:
     a, b, c = numbers((128, 256)), numbers((256, 128)), np.full((128, 128), np.nan, np.float32)
     _, findings = run(SUM, A=a, B=b, C=c)

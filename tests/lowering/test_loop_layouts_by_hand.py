@@ -205,6 +205,7 @@ def k(A: T.Tensor((8, 256), "float32"), n: T.int32):
     cell = tilelang_nb.compile_cell(text, {}, target="sim", arch="sm_80")
     (found,) = [one for one in cell.diagnostics if one.severity == "error"]
     assert (found.code, found.span.line) == (code, 5) and words in found.message, cell.to_text()
+    assert text.split("\n")[4][found.span.column :].startswith("T.Parallel("), "the loop itself"
 
 
 def test_what_is_no_layout_is_refused() -> None:

@@ -38,6 +38,13 @@ def test_boxes_maps_and_descriptors_of_a_product() -> None:
     assert seen.reason.endswith("16 of K are 2,048 bytes")
 
 
+def test_steps_along_k_that_come_to_the_next_box_are_told() -> None:
+    case = matmul(256, 256, 256, bm=128, bn=128, bk=128, stages=2, tb=True)
+    for name in ("A_s", "B_s"):
+        (seen,) = uses(case, name)["descriptor"]
+        assert seen.reason.endswith("16 of K are 32 bytes; after 64 of K the next box, 16,384 bytes on")
+
+
 @pytest.mark.parametrize("options", [{"ta": True}, {"tb": True}, {"bk": 32}, {"dtype": "float8_e4m3fn", "tb": True}])
 def test_what_is_told_is_what_the_program_has(options: dict[str, Any]) -> None:
     case = matmul(256, 512, 512, stages=2, out="float16", **options)

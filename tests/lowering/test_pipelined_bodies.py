@@ -127,8 +127,8 @@ def test_fewer_stages_have_a_reason(arch, size, reason):
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ('order=["first"]', "`order` of `T.Pipelined` is an integer"),
-        ("stage=[0, None]", "`stage` of `T.Pipelined` is an integer"),
+        ('order=["first"]', "`order` of `T.Pipelined` is a list of integers and holds `'first'`"),
+        ("stage=[0, None]", "`stage` of `T.Pipelined` is a list of integers and holds `None`"),
         ("stage=3", "`stage` of `T.Pipelined` is a list"),
         ("order=[0, 1], stage=[0]", "2 entries of `order` and 1 of `stage`"),
         ("num_stages=-1", "`num_stages` of `T.Pipelined` is 0 or more"),

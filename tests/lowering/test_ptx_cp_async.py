@@ -334,7 +334,7 @@ REFUSED = {
     "the other way": ("T.ptx_cp_async(A[0, 0], S[0, 0], 8)", "TL004", "global memory"),
     "types": ("T.ptx_cp_async(S[0, 0], X[0], 8)", "TL205", "float32"),
     "a pointer for reading": (
-        'T.ptx_cp_async(T.access_ptr(S[0, 0], "r", 8), T.access_ptr(A[0, 0], "r", 8), 8)', "TL004", "access",
+        'T.ptx_cp_async(T.access_ptr(S[0, 0], "r", 8), T.access_ptr(A[0, 0], "r", 8), 8)', "TL004", "is for reading only",
     ),
     "a pointer to less": (
         'T.ptx_cp_async(T.access_ptr(S[0, 0], "w", 4), T.access_ptr(A[0, 0], "r", 8), 8)', "TL004", "is for 4",

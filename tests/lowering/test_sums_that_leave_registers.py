@@ -257,3 +257,45 @@ def k(A: T.Tensor((256, 256), "float32"), C: T.Tensor((256, 128), "float32")):
     (found,) = [one for one in cell.diagnostics if one.severity == "error"]
     assert found.code == "TL209"
     assert "`c`, a fragment whose uses no layout in registers serves, 262,144 bytes" in str(found)
+
+
+TWO_SUMS = """
+@T.prim_func
+def k(A: T.Tensor((64, 64), "float16"), B: T.Tensor((64, 64), "float16"), D: T.Tensor((64, 64), "float32")):
+    with T.Kernel(1, threads=128):
+        a = T.alloc_shared((64, 64), "float16")
+        b = T.alloc_shared((64, 64), "float16")
+        c = T.alloc_fragment((64, 64), "float32")
+        d = T.alloc_fragment((64, 64), "float32")
+        T.copy(A, a)
+        T.copy(B, b)
+        T.clear(c)
+        T.clear(d)
+        T.gemm(a, b, {first}, policy=T.GemmWarpPolicy.FullRow)
+        T.gemm(b, a, {second}, policy=T.GemmWarpPolicy.FullCol)
+        for i, j in T.Parallel(64, 64):
+            {changed}[i, j] = c[i, j] + d[i, j]
+        T.copy({changed}, D)
+"""
+
+
+@pytest.mark.parametrize("first", "cd")
+@pytest.mark.parametrize("changed", "cd")
+def test_of_two_sums_in_one_loop_the_one_that_does_not_change_there_leaves(first: str, changed: str) -> None:
+    """On sm_80 their products have different layouts, and the sum that the loop changes has to stay."""
+    cell = tilelang_nb.compile_cell(
+        TWO_SUMS.format(first=first, second="dc"["cd".index(first)], changed=changed), {}, target="sim", arch="sm_80"
+    )
+    assert cell.ok, cell.to_text()
+    kernel = cell.namespace["k"]
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-4, 5, (64, 64)).astype(np.float16) for _ in range(2))
+    d = np.zeros((64, 64), np.float32)
+    kernel(a, b, d)
+    wide = a.astype(np.float32), b.astype(np.float32)
+    np.testing.assert_array_equal(d, wide[0] @ wide[1] + wide[1] @ wide[0])
+    assert kernel.findings == ()
+    (left,) = [one for one in kernel.decisions if one.subject == "layout"]
+    other = "dc"["cd".index(changed)]
+    assert f"{other} is read in a shared tile" in str(left)
+    assert {name: kernel.layouts[name].memory for name in "cd"} == {"c": "fragment", "d": "fragment"}

@@ -189,7 +189,7 @@ def test_atomic_operations_do_not_race_with_each_other_but_with_plain_accesses()
     assert ("TL401", 4, (3,)) in found(kernel(lambda t, b: body(t, b, True)), arguments())
 
 
-def last_block(counter_first: bool):
+def last_block(counter_first: bool, order: str = "acq_rel"):
     """Every block stores a partial result and counts itself; the last one sums up."""
     partial, counter, out = (
         buffer("partial", (4,), "int32"),
@@ -200,7 +200,8 @@ def last_block(counter_first: bool):
     k = var("k")
 
     def body(t, b):
-        count = store(ticket, extern("int32", "tl_atomic_add", address(counter, 0), i32(1)), 0)
+        orders = [extern("int32", f"tl_order_{order}")] if order else []
+        count = store(ticket, extern("int32", "tl_atomic_add", address(counter, 0), i32(1), *orders), 0)
         write = store(partial, b + 1, b, line=3)
         lead = seq(count, write) if counter_first else seq(write, count)
         total = loop(k, 4, store(out, load(out, 0) + load(partial, k), 0, line=9))
@@ -216,6 +217,10 @@ def last_block(counter_first: bool):
 
 def test_blocks_that_meet_at_an_atomic_counter_are_in_order():
     assert clean(*last_block(False))["out"][0] == 10
+
+
+def test_blocks_that_meet_at_a_relaxed_counter_are_not():
+    assert ("TL401", 9, (3,)) in found(*last_block(False, ""))
 
 
 def test_what_a_block_does_after_the_atomic_counter_is_not():

@@ -79,7 +79,7 @@ def compile_all(file: Document, asked: Any, module: str) -> Iterator[tuple[Unit,
                 continue
             target = asked.target
             if target == "auto":
-                target = _option(part, "--target", TARGETS) or target
+                target = _known(part, "--target", TARGETS) or target
             try:
                 compilation = compile_cell(
                     "\n".join(part.text.lines),
@@ -87,18 +87,32 @@ def compile_all(file: Document, asked: Any, module: str) -> Iterator[tuple[Unit,
                     filename=part.place,
                     first_line=part.first_line,
                     target=target,
-                    arch=asked.arch or _option(part, "--arch", ARCHITECTURES),
-                    limits=limits,
+                    arch=asked.arch or _known(part, "--arch", ARCHITECTURES),
+                    limits={**_limits_of_cell(part), **limits},
                 )
             except SystemExit as stop:
                 raise UsageError(f"{part.place} ended itself with status {stop.code}") from None
             yield part, compilation
 
 
-def _option(unit: Unit, name: str, known: Sequence[str]) -> str | None:
-    """What the line of a cell's magic says of an option; None where it says nothing that is known without running."""
+def _option(unit: Unit, name: str) -> str:
+    """What the line of a cell's magic says of an option."""
     found = re.search(rf"(?:^|\s){name}[\s=]+(\S+)", unit.options)
-    return found[1] if found and found[1] in known else None
+    return found[1] if found else ""
+
+
+def _known(unit: Unit, name: str, values: Sequence[str]) -> str | None:
+    """The same; None where it says nothing that is known without running."""
+    found = _option(unit, name)
+    return found if found in values else None
+
+
+def _limits_of_cell(unit: Unit) -> dict[str, int]:
+    """Limits that the line of a cell's magic sets, where they are known without running."""
+    try:
+        return _limits(_option(unit, "--limits"))
+    except UsageError:
+        return {}
 
 
 def _limits(text: str) -> dict[str, int]:

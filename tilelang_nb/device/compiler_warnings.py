@@ -14,7 +14,7 @@ from tilelang_nb.lowering.spans import source_span
 from tilelang_nb.source import catalogue as say
 from tilelang_nb.source.diagnostic import Diagnostic, Message, Note
 
-from .resources import read_log
+from .local_memory import local_memory, spills
 
 _SERIALISED = re.compile(
     r"\(C75\d\d\).*wgmma\.mma_async instructions are serialized due to (?P<why>.*?) +(?:in|for) the function"
@@ -68,15 +68,21 @@ _CAUSES = (
 
 
 def compiler_warnings(program: Any) -> tuple[Diagnostic, ...]:
-    """The warnings TL213 and TL214 of a DeviceProgram that is compiled, by line; of one place once."""
+    """The warnings TL213, TL214 and TL216 of a DeviceProgram that is compiled, by line; of one place once."""
     found: dict[Any, Diagnostic] = {}
-    for message, name, line, note in _messages(program.log, program.ptx):
-        product = _product(program, name, line)
-        place = source_span(product) or program.span
-        here = source_span(program.ptx_spans[line - 1]) if line and line <= len(program.ptx_spans) else None
-        notes = (Note(note, here),) if here is not None and here != place else ()
+
+    def tell(message: Message, place: Any, notes: tuple[Note, ...] = ()) -> None:
         one = message.at(place, notes)
         found.setdefault((one.code, one.message, place and place.line), one)
+
+    for message, name, line, note in _messages(program.log, program.ptx):
+        place = source_span(_product(program, name, line)) or program.span
+        here = source_span(program.ptx_spans[line - 1]) if line and line <= len(program.ptx_spans) else None
+        tell(message, place, (Note(note, here),) if here is not None and here != place else ())
+    for message, name in spills(program):
+        tell(message, source_span(_product(program, name, None)) or program.span)
+    for message, span in local_memory(program):
+        tell(message, source_span(span) or program.span)
     return tuple(sorted(found.values(), key=lambda one: one.order))
 
 
@@ -93,10 +99,6 @@ def _messages(log: str, ptx: str) -> Iterator[tuple[Message, str, int | None, st
         if waited and not _is_over(ptx, waited["name"], int(waited["line"])):
             cause, remedy = "an accumulator is used before they are waited for", "use it after `T.wait_wgmma(0)`"
             yield say.SerialisedProducts(cause, remedy), waited["name"], int(waited["line"]), USED
-    for name, figures in read_log(log).items():
-        stores, loads = figures.get("spill_stores", 0), figures.get("spill_loads", 0)
-        if stores or loads:
-            yield say.SpilledRegisters(f"{stores:,}", f"{loads:,}"), name, None, ""
 
 
 def _is_over(ptx: str, name: str, line: int) -> bool:

@@ -15,7 +15,7 @@ import tvm_ffi
 from tvm import tirx as tir
 from tvm.ir import Range
 
-from tilelang_nb.lowering.block_lengths import growth
+from tilelang_nb.lowering.block_lengths import growth, placed_by_length
 from tilelang_nb.lowering.rewrite import constant, dtype_of, has, statements
 
 TOGETHER = 8  # rows of the grid
@@ -65,15 +65,8 @@ def _order(blocks: list[Any], raw: dict[Any, Any], width: int, rows: int, change
     number: Any = raw[blocks[-1]]
     for axis in reversed(blocks[:-1]):
         number = number * axis.value + raw[axis]
-    together = min(TOGETHER, rows)
-    group = named("group", tir.floordiv(number, width * together))
-    inside = named("in_group", number - group * (width * together))
-    height: Any = tir.const(together, "int32")
-    if rows % together:
-        height = named("group_height", tir.min(height, rows - group * together))
-    turn = tir.floordiv(inside, height)
-    row: Any = group * together + tir.floormod(inside, height)
-    binds.append(tir.Bind(blocks[0].node.var, width - 1 - turn if change > 0 else turn, blocks[0].span))
+    first, row = placed_by_length(number, width, rows, TOGETHER, change, named)
+    binds.append(tir.Bind(blocks[0].node.var, first, blocks[0].span))
     if len(blocks) == 2:
         binds.append(tir.Bind(blocks[1].node.var, row, blocks[1].span))
     else:

@@ -7,10 +7,14 @@ and what is added to its low word folds into the instruction.
 All threads of a warp group give the same descriptor, as the instruction asks for.  Where it depends on the thread, the
 number of the warp group takes the place of the thread, and is made in a way that shows that a warp agrees on it: such
 values stay in the registers from which products take descriptors.
+
+A place that is a row and a column has a division and a remainder by the width of the tile.  Where both together are one
+step for each turn of a loop, as for tiles of three boxes, the step takes their place.
 """
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import tvm
@@ -36,6 +40,7 @@ AT = "tl_wgmma_descriptor_at"
 AGREED = "tl_warp_uniform"
 UNIT = 16  # bytes
 GROUP = 128  # threads
+MOST_TURNS = 64  # of a loop whose turns are compared one by one
 
 
 def matrix_descriptors(function: Any) -> Any:
@@ -61,6 +66,7 @@ class _Descriptors:
         self.group = tir.Var("warp_group", "int32")
         self.grouped = False
         self.thread: Any = None
+        self.turns: dict[Any, int] = {}  # variable of a loop from 0 -> how many turns it has
         along = axes.get("threadIdx.x")
         extent = None if along is None else constant(along.value)
         others = [axis for tag, axis in axes.items() if tag in ("threadIdx.y", "threadIdx.z")]
@@ -69,11 +75,31 @@ class _Descriptors:
             self.analyzer.bind(self.group, Range(0, extent // GROUP), True)
 
     def rewritten(self, body: Any) -> Any:
+        tvm_ffi.structural_walk(body, (tir.For, self._note))
         body = tvm_ffi.structural_map(body, (tvm.ir.Call, self._short))
         if not self.grouped:
             return body
         number = tir.call_extern("int32", AGREED, tir.floordiv(self.thread, GROUP))
         return sequence([tir.Bind(self.group, number), body])
+
+    def _note(self, node: Any) -> None:
+        turns = constant(node.extent)
+        if constant(node.min) == 0 and turns is not None and 1 < turns <= MOST_TURNS:
+            self.turns[node.loop_var] = turns
+
+    def _in_steps(self, place: Any) -> Any:
+        """The place as a sum of steps, where divisions of the variable of a loop come to the same in every turn."""
+        for var in [one for one in _divided(place) if one in self.turns]:
+            at = [
+                self.analyzer.simplify(substitute(place, {var: tir.const(n, dtype_of(var))}))
+                for n in range(self.turns[var])
+            ]
+            step = self.analyzer.simplify(at[1] - at[0])
+            if constant(step) is None:
+                continue
+            if all(constant(self.analyzer.simplify(b - a)) == constant(step) for a, b in pairwise(at)):
+                place = at[0] + var * step
+        return place
 
     def _short(self, call: Any) -> Any:
         if getattr(call.op, "name", "") != "tirx.call_pure_extern" or call.args[0].value != DESCRIPTOR:
@@ -91,5 +117,16 @@ class _Descriptors:
             return call
         self.grouped = self.grouped or grouped
         start = tir.address_of(tir.BufferLoad(load.source, [tir.const(0, "int32")]))
-        units = self.analyzer.simplify(tir.floordiv(place, UNIT))
+        units = self._in_steps(self.analyzer.simplify(tir.floordiv(place, UNIT)))
         return tir.call_pure_extern("uint64", AT, start, units, *call.args[2:])
+
+
+def _divided(place: Any) -> list[Any]:
+    """The variables of the dividends in a place, in order."""
+    found: dict[Any, None] = {}
+
+    def note(node: Any) -> None:
+        found.update(dict.fromkeys(sorted(variables(node.a), key=lambda one: one.name)))
+
+    tvm_ffi.structural_walk(place, ((tir.FloorDiv, tir.FloorMod), note))
+    return list(found)

@@ -58,7 +58,8 @@ class DeviceProgram:
     `cuda_source` TVM's span of the statement it comes from, or None; `cuda_lines` are the lines of the cell.
     kernel_line: number of the first line (from 0) after the prelude.  reports: per launch how to read what it prints,
     None if nothing.  milliseconds: that the printing took.  store: where compiled code is kept (`get(key)`,
-    `put(key, parts)`), or None.  diagnostics: TL900 for a fault of the tail; then there are no launches and no text.
+    `put(key, parts)`), or None.  tile: the module of the tile program.  added_threads: per launch, those that are not
+    of the text.  diagnostics: TL900 for a fault of the tail; then there are no launches and no text.
 
     cubin, ptx, sass and resources raise DeviceError where they cannot be had.
     """
@@ -75,6 +76,8 @@ class DeviceProgram:
     options: Mapping[str, Any] = field(default_factory=dict)
     milliseconds: float = 0.0
     store: Any = None
+    tile: Any = None
+    added_threads: tuple[int, ...] = ()
 
     @property
     def module(self) -> Any:
@@ -281,6 +284,8 @@ def _generate(lowered: Lowered, arch: str, options: dict[str, Any], span: Span |
         reports=tuple(writer.read() for writer in writers),
         span=span,
         options=options,
+        tile=lowered.snapshots[0].module,
+        added_threads=lowered.added_threads,
     )
 
 

@@ -103,7 +103,7 @@ def device_loop(walker: Any, node: ast.For, spec: DeviceLoop, loop: Any) -> None
             guarded = walker.close()
             builder.append_at(tir.IfThenElse(inside.use(), guarded, None, span), span)
         body = walker.close()
-    annotations = _annotations(spec, builder)
+    annotations = walker.locate(node.iter, _annotations, spec, builder)
     for var, start, extent in reversed(loops):
         body = tir.For(var, start, extent, KINDS[spec.kind], body, annotations=annotations, span=span)
     builder.append_at(body, span)

@@ -193,7 +193,7 @@ class Builder:
 
     def store(self, buffer: Buffer, index: tuple[Any, ...], value: Any) -> None:
         """Store one element; index as `Buffer.indices` gives it."""
-        if any(isinstance(i, slice) for i in index):
+        if slice in map(type, index):
             filled = "fill" if number(value) is not None else ""
             raise Refusal(stores_region(buffer.name, "copy" if isinstance(value, (Buffer, Region)) else filled))
         places = [buffer.index_expr(i) for i in index]

@@ -11,7 +11,7 @@ from tvm.ir import Range, StringImm
 
 from ..language.launch import LARGEST_CLUSTER, ClusterKernel, Kernel, ws
 from ..language.promotion import as_type, constant
-from ..language.thread_reductions import ReduceScope
+from ..language.thread_reductions import PlainScope, ReduceScope
 from ..language.tile_program import CLUSTER
 from ..language.values import Value
 from ..source import catalogue as say
@@ -53,6 +53,9 @@ def with_statement(walker: Any, node: ast.With) -> None:
         warp_groups(walker, node, manager, item.optional_vars)
     elif isinstance(manager, ReduceScope):
         reduce_scope(walker, node, manager, item.optional_vars)
+    elif isinstance(manager, PlainScope):
+        _no_name(item.optional_vars)
+        walker.suite(node.body)
     else:
         raise context_of_python(call, item.optional_vars)
 
@@ -198,11 +201,16 @@ def warp_groups(walker: Any, node: ast.With, spec: ws, target: ast.expr | None) 
 
 def reduce_scope(walker: Any, node: ast.With, spec: ReduceScope, target: ast.expr | None) -> None:
     """The statements combine values of threads by this reducer; names live on after it, as in Python."""
-    if target is not None:
-        raise Refusal(say.UnsupportedWith(what="`T.attr` with `as`", remedy="leave `as` out"), target)
+    _no_name(target)
     builder = walker.builder
     before, builder.reducer = builder.reducer, spec.reducer
     try:
         walker.suite(node.body)
     finally:
         builder.reducer = before
+
+
+def _no_name(target: ast.expr | None) -> None:
+    """`T.attr` has nothing to give a name to."""
+    if target is not None:
+        raise Refusal(say.UnsupportedWith(what="`T.attr` with `as`", remedy="leave `as` out"), target)

@@ -212,10 +212,13 @@ def _while_loop(walker: Any, node: ast.While) -> None:
         builder.append_at(body, span)
     before = dict(walker.requested)
     merge_loop(walker, scope, set(), bound)
-    named = any(isinstance(part, ast.Name) for part in ast.walk(node.test))
+    names_asked = sorted({part.id for part in ast.walk(node.test) if isinstance(part, ast.Name)})
     # What was refused may be what ends the loop.
-    refused = loop.perhaps_left or (named and walker.record.failures > failures)
+    refused = loop.perhaps_left or (bool(names_asked) and walker.record.failures > failures)
     if is_constant and not skipped and not loop.left and not refused and walker.requested == before:
+        if names_asked:
+            changed = " or ".join(f"`{name}`" for name in names_asked)
+            raise Refusal(say.EndlessWhile(f"change {changed} in the loop, or leave it with `break`"), node)
         raise Refusal(say.EndlessWhile(), node)
 
 

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from tilelang_nb.source.uncopied import Uncopied
-
 from ..source.text import Span, Text
+from ..source.uncopied import Uncopied
 from .unroll import Node
 
 

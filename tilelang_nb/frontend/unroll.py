@@ -224,7 +224,10 @@ def named(target: Any, item: Any) -> dict[str, Any]:
                 items[at:end] = [items[at:end]]
                 found |= named(*part, items[at])
             elif at < len(items):
-                found |= named(part, items[at])
+                if isinstance(part, str):
+                    found[part] = _recorded(items[at])
+                else:
+                    found |= named(part, items[at])
     return found
 
 
@@ -250,10 +253,22 @@ _short = _Short()
 _short.maxother = _short.maxstring = _short.maxlong = 60
 
 
+SHORT = 10**20  # integers below are written out, also two of them
+
+
+def _is_short(value: Any) -> bool:
+    return type(value) is int and -SHORT < value < SHORT
+
+
 def shown(value: Any) -> str:
     """A value in at most 60 characters, whatever its class does."""
-    if type(value) in (int, str, bool, float):
+    kind = type(value)
+    if _is_short(value):
+        return str(value)
+    if kind in (int, str, bool, float):
         text = number_text(value)
+    elif kind is tuple and len(value) <= 2 and all(map(_is_short, value)):
+        return repr(value)
     else:
         try:
             text = _short.repr(value)

@@ -31,11 +31,13 @@ def bad_argument(problem: str, remedy: str, word: str = "", near: str | None = N
 def checked_call(function: F, name: str | None = None) -> F:
     """`function`, refusing arguments that do not fit its signature with TL004 instead of Python's TypeError.
 
-    name: what messages call it after `T.`; default the function's own name.
+    name: what messages call it after `T.`; default the function's own name, for `__init__` that of its class.
     """
     parameters = list(inspect.signature(function).parameters.values())
     skipped = int(bool(parameters) and parameters[0].name == "self")
-    signature = CallSignature("T." + (name or function.__name__), tuple(parameters[skipped:]))
+    *_, owner, own = ("", *function.__qualname__.split("."))
+    called = name or (owner if own == "__init__" else function.__name__)
+    signature = CallSignature(f"T.{called}", tuple(parameters[skipped:]))
     fewest, most, needs_keyword = signature.fewest + skipped, signature.most + skipped, signature.needs_keyword
 
     @functools.wraps(function)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .calling import bad_argument, checked_call
-from .copies import block_mask, check_inside, copy_barrier, copy_boxes
+from .copies import block_mask, check_inside, checked_options, copy_barrier, copy_boxes
 from .launch import cluster_size
 from .operands import GLOBAL, SHARED, dtype_mismatch, integer, launch, scalar, unavailable
 from .promotion import is_integer
@@ -91,25 +91,33 @@ def copy_cluster(
     dst_block: from the executing block's shared memory to the same buffer `dst` of another block.  With
     remote_barrier, of the target's, it runs on: the target waits for a phase that counts one arrival for each copy.
     Without one, `T.cluster_sync` must stand between it and the target's use.
-    Errors: TL004 (both or none given, no barrier, a block outside the cluster), TL208 (no clusters), TL302 (other
-    memories, before sm_90), TL204 (shapes), TL205 (dtypes).  Source: upstream `T.copy_cluster`.
+    The other options are hints for the device.
+    Errors: TL004 (both or none given, no barrier, a block outside the cluster, option), TL208 (no clusters), TL302
+    (other memories, before sm_90), TL204 (shapes), TL205 (dtypes).  Source: upstream `T.copy_cluster`.
     """
     called = "T.copy_cluster"
+    checked_options(called, annotations, eviction_policy=eviction_policy, coalesced_width=coalesced_width)
     if (dst_block is None) == (cluster_mask is None):
         bad_argument(f"`{called}` takes `dst_block` or `cluster_mask`", "give one of the two")
     boxes = copy_boxes(src, dst, called)
     memories = None if boxes is None else (boxes[0].memory, boxes[1].memory)
     wanted = (GLOBAL, SHARED) if dst_block is None else (SHARED, SHARED)
     if boxes is None or memories != wanted:
-        side = "global to shared memory" if dst_block is None else "shared to shared memory"
-        unavailable(f"`{called}` copies from {side} here", "use `T.copy` for other memories")
+        if dst_block is None:
+            unavailable(
+                f"`{called}` with `cluster_mask` copies tiles from global to shared memory",
+                "use `T.copy` in each block, or `dst_block` for a tile of shared memory",
+            )
+        unavailable(
+            f"`{called}` with `dst_block` copies tiles from shared to shared memory",
+            "bring the tile into shared memory first, with `T.copy`",
+        )
     source, target = boxes
     for one in boxes:
         check_inside(one, called)
     if source.dtype != target.dtype:
         dtype_mismatch(f"`{called}` from {source.dtype} to {target.dtype}", "convert with `T.copy` first")
     if dst_block is None:
-        cluster_size(called)
         if remote_barrier is not None:
             bad_argument(f"`{called}` with `cluster_mask` waits for itself", "leave `remote_barrier` out")
         builder().operation("copy_to_blocks", source, target, block_mask(called, cluster_mask))

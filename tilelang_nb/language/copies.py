@@ -1,4 +1,4 @@
-"""Moving tiles: `T.copy`, `T.async_copy`, `T.fill`, `T.clear`, `T.transpose`.
+"""Moving tiles: `T.copy`, `T.async_copy`, `T.tma_copy`, `T.fill`, `T.clear`, `T.transpose`.
 
 An element as an operand of a copy is an origin: `T.copy(A[i, j], tile)` takes its extent from the other side.
 """
@@ -114,10 +114,20 @@ def check_inside(side: Region, called: str) -> None:
             raise Refusal(say.IndexOutOfBounds(problem=problem, remedy=remedy))
 
 
-def _annotated(called: str, annotations: Any, **options: Any) -> dict[str, Any]:
+def checked_options(called: str, annotations: Any, **options: Any) -> dict[str, Any]:
+    """The options of a copy, where `annotations` may stand for them.
+
+    TL004: `annotations` is no dict; a width that is no positive integer, a policy that there is not.
+    """
     if annotations is not None and not isinstance(annotations, dict):
         bad_argument(f"`annotations` of `{called}` is {described(annotations)}", "give a dict, or leave it out")
-    return options | {name: value for name, value in (annotations or {}).items() if name in options}
+    found = options | {name: value for name, value in (annotations or {}).items() if name in options}
+    if found.get("coalesced_width") is not None:
+        found["coalesced_width"] = integer(found["coalesced_width"], called, "coalesced_width", 1)
+    policy = found.get("eviction_policy")
+    if policy is not None and not isinstance(policy, int):
+        choice(policy, called, "eviction_policy", _POLICIES)
+    return found
 
 
 def _copy(name: str, called: str, source: Any, target: Any, *options: Any) -> None:
@@ -162,7 +172,7 @@ def copy(
     Source: upstream `tilelang/language/copy_op.py`.
     """
     called = "T.copy"
-    options = _annotated(
+    options = checked_options(
         called,
         annotations,
         coalesced_width=coalesced_width,
@@ -170,15 +180,10 @@ def copy(
         eviction_policy=eviction_policy,
         prefer_instruction=prefer_instruction,
     )
-    width = options["coalesced_width"]
-    if width is not None:
-        width = integer(width, called, "coalesced_width", 1)
-    if options["eviction_policy"] is not None and not isinstance(options["eviction_policy"], int):
-        choice(options["eviction_policy"], called, "eviction_policy", _POLICIES)
     if options["prefer_instruction"] is not None:
         choice(options["prefer_instruction"], called, "prefer_instruction", _INSTRUCTIONS)
     no_tma = flag(options["disable_tma"], called, "disable_tma")
-    _copy("copy", called, src, dst, width, no_tma)
+    _copy("copy", called, src, dst, options["coalesced_width"], no_tma)
 
 
 @checked_call
@@ -192,9 +197,7 @@ def async_copy(
     Source: upstream `tilelang/language/copy_op.py`.
     """
     called = "T.async_copy"
-    width = _annotated(called, annotations, coalesced_width=coalesced_width)["coalesced_width"]
-    if width is not None:
-        width = integer(width, called, "coalesced_width", 1)
+    width = checked_options(called, annotations, coalesced_width=coalesced_width)["coalesced_width"]
     boxes = copy_boxes(src, dst, called)
     if boxes is not None and (boxes[0].memory != GLOBAL or boxes[1].memory != SHARED):
         bad_argument(f"`{called}` copies from global to shared memory", "use `T.copy` for other memories")
@@ -229,9 +232,7 @@ def tma_copy(
     moves), TL204 (shapes), TL205 (dtypes), TL004 (operand).  Source: upstream `tilelang/language/copy_op.py`.
     """
     called = "T.tma_copy"
-    options = _annotated(called, annotations, cluster_mask=cluster_mask, eviction_policy=eviction_policy)
-    if options["eviction_policy"] is not None and not isinstance(options["eviction_policy"], int):
-        choice(options["eviction_policy"], called, "eviction_policy", _POLICIES)
+    options = checked_options(called, annotations, cluster_mask=cluster_mask, eviction_policy=eviction_policy)
     boxes = copy_boxes(src, dst, called)
     memories = None if boxes is None else (boxes[0].memory, boxes[1].memory)
     if boxes is None or memories not in ((GLOBAL, SHARED), (SHARED, GLOBAL)):
@@ -266,7 +267,7 @@ def block_mask(called: str, mask: Any) -> int | None:
             f"`cluster_mask={found:#b}` of `{called}` names blocks beyond the {blocks} of a cluster",
             f"give bits of the blocks 0 to {blocks - 1}",
         )
-    return found if blocks > 1 else None
+    return found
 
 
 def copy_barrier(called: str, barrier: Any, name: str = "barrier") -> Region:

@@ -1,4 +1,6 @@
-"""Whether TVM's analyzer may be asked about an expression: it takes long over large ones, and choices in choices."""
+"""How large expressions are: what TVM's analyzer may be asked about, as it takes long over large ones and choices in
+choices, and what may be walked at all.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +24,7 @@ DIVISIONS = frozenset([tir.FloorDiv, tir.FloorMod])
 SUBTRACTING = frozenset([tir.Sub, tir.LT, tir.LE, tir.GT, tir.GE, tir.EQ, tir.NE])
 MANAGEABLE = 400
 CHOICE = 8  # nodes that a choice counts as, each time
+WALKABLE = 4000
 
 
 def manageable(expr: Any) -> bool:
@@ -54,11 +57,7 @@ def _within(expr: Any, left: int, times: int) -> int:
         return _choice((expr.condition, expr.true_value, expr.false_value), left - CHOICE * times, times)
     if kind is tvm.ir.Call and len(expr.args) == 3 and getattr(expr.op, "name", "").endswith("if_then_else"):
         return _choice(expr.args, left - CHOICE * times if times > 1 else left, times)
-    if kind is tvm.ir.TensorLoad or kind is tvm.ir.Call:
-        parts: Any = expr.indices if kind is tvm.ir.TensorLoad else expr.args
-    else:
-        parts = [getattr(expr, name) for name in ("a", "b", "value") if hasattr(expr, name)]
-    for part in parts:
+    for part in _parts(expr):
         left = _within(part, left, times)
     return left
 
@@ -66,3 +65,28 @@ def _within(expr: Any, left: int, times: int) -> int:
 def _choice(parts: Any, left: int, times: int) -> int:
     left = _within(parts[0], left, CHOICE * times)
     return _within(parts[2], _within(parts[1], left, times), times)
+
+
+def walkable(expr: Any) -> bool:
+    """Whether an expression is small enough to be walked as a tree, though nobody simplifies it.
+
+    Expressions share their parts: as a tree one may be without bounds (`x = x + x`, sixty times).
+    """
+    waiting, left = [expr], WALKABLE
+    while waiting and left:
+        one = waiting.pop()
+        left -= 1
+        if type(one) not in LEAVES:
+            waiting += _parts(one)
+    return not waiting
+
+
+def _parts(expr: Any) -> list[Any]:
+    kind = type(expr)
+    if kind is tvm.ir.TensorLoad:
+        return list(expr.indices)
+    if kind is tvm.ir.Call:
+        return list(expr.args)
+    if kind is tir.Select:
+        return [expr.condition, expr.true_value, expr.false_value]
+    return [getattr(expr, name) for name in ("a", "b", "value") if hasattr(expr, name)]

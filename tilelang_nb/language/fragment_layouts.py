@@ -25,6 +25,7 @@ class Fragment(Layout):
     Errors: TL004 (shape, functions).  Source: upstream `tilelang/layout/fragment.py`.
     """
 
+    @checked_call
     def __init__(
         self,
         shape: Any,
@@ -79,15 +80,20 @@ class Fragment(Layout):
             int(values.max()) + 1 for values in tables(lambda *i: self.map_forward_index(i), self.shape, "the layout")
         ]
 
+    def _threads(self) -> np.ndarray:
+        """The thread of every element, with the copies of each along the last axis."""
+        shape = (*self.shape, self.copies)
+        check_size(shape)
+        return tables(lambda *index: self.place(*index[:-1], copy=index[-1])[0], shape, "the layout")[0]
+
     def _tables(self) -> list[np.ndarray]:
         """The thread of every copy of every element, and each index of its register."""
-        check_size((*self.shape, self.copies))
+        registers = tables(lambda *index: self.place(*index)[1], self.shape, "the layout")
+        return [*np.moveaxis(self._threads(), -1, 0), *registers]
 
-        def placed(*indices: Any) -> list[Any]:
-            threads = [self.place(*indices, copy=copy)[0] for copy in range(self.copies)]
-            return [*threads, *self.place(*indices)[1]]
-
-        return tables(placed, self.shape, "the layout")
+    def is_equal(self, other: Any) -> bool:
+        """Does another layout give every copy of every element to the same thread and register?"""
+        return super().is_equal(other) and bool(other.copies == self.copies)
 
     def map_forward_thread(self, indices: Any) -> Any:
         """The thread that holds an element, the first one of several."""
@@ -95,15 +101,14 @@ class Fragment(Layout):
 
     def get_thread_size(self) -> int:
         """How many threads hold the tile, counted from 0."""
-        first, last = (
-            tables(lambda *indices, copy=copy: self.place(*indices, copy=copy)[0], self.shape, "the layout")[0].max()
-            for copy in (0, self.copies - 1)
-        )
-        return int(max(first, last)) + 1
+        return int(self._threads().max()) + 1
 
     def expand(self, leading_shape: Any) -> NoReturn:
-        """TL302: the new elements have no thread; `repeat` says who holds them."""
-        unavailable("`Fragment.expand` does not say who holds the new elements", "use `repeat`")
+        """TL302: the new elements have no thread."""
+        unavailable(
+            "`Fragment.expand` does not say who holds the new elements",
+            "write the layout of the whole tile: `T.Fragment(shape, ...)`",
+        )
 
     @property
     def thread(self) -> NoReturn:
@@ -149,10 +154,10 @@ class Fragment(Layout):
 
         Source: upstream `tilelang/layout/fragment.py`.
         """
-        threads = self._tables()[: self.copies]
         seen: dict[bytes, int] = {}
-        for copy, table in enumerate(threads):
-            seen.setdefault(table.tobytes(), copy)
+        threads = self._threads()
+        for copy in range(self.copies):
+            seen.setdefault(threads[..., copy].tobytes(), copy)
         kept = list(seen.values())
         number = function_of(np.array(kept))
         if len(kept) == self.copies or number is None:
@@ -223,6 +228,3 @@ class Fragment(Layout):
 
         numbered = bool(self.place(*[0] * len(self.shape))[1])
         return Fragment(shape, None, thread, copies, index if numbered else None)
-
-
-Fragment.__init__ = checked_call(Fragment.__init__, "Fragment")  # type: ignore[method-assign]

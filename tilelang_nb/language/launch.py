@@ -45,6 +45,7 @@ class Kernel:
     threads: tuple[int, ...]
     cluster: tuple[int, int, int]
 
+    @checked_call
     def __init__(self, *blocks: Any, threads: Any = None, prelude: str | None = None, cluster_dims: Any = None):
         object.__setattr__(self, "grid", _grid(blocks))
         object.__setattr__(self, "threads", _threads(threads))
@@ -68,9 +69,6 @@ class Kernel:
         for extent in self.threads:
             product *= extent
         return product
-
-
-Kernel.__init__ = checked_call(Kernel.__init__, "Kernel")  # type: ignore[method-assign]
 
 
 def _grid(blocks: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -130,13 +128,9 @@ def _threads(threads: Any) -> tuple[int, ...]:
 
 def _cluster(cluster_dims: Any, grid: tuple[Any, ...], called: str = "T.Kernel") -> tuple[int, int, int]:
     """Blocks of a cluster along x, y and z."""
-    given = (
-        (1,)
-        if cluster_dims is None
-        else tuple(cluster_dims)
-        if isinstance(cluster_dims, (tuple, list))
-        else (cluster_dims,)
-    )
+    if cluster_dims is None:
+        return 1, 1, 1
+    given = tuple(cluster_dims) if isinstance(cluster_dims, (tuple, list)) else (cluster_dims,)
     if not 1 <= len(given) <= 3:
         _bad_launch(f"a cluster of {len(given)} dimensions; a cluster has 1 to 3", "write `cluster_dims=(2, 1, 1)`")
     found = [integer(extent, called, "cluster_dims", 1) for extent in given]
@@ -180,6 +174,7 @@ class ws:
 
     groups: tuple[int, ...]
 
+    @checked_call
     def __init__(self, *warp_group_idx: Any):
         if not warp_group_idx:
             bad_argument("`T.ws` needs the warp groups", "write `with T.ws(0):`")
@@ -187,7 +182,6 @@ class ws:
         object.__setattr__(self, "groups", tuple(dict.fromkeys(found)))
 
 
-ws.__init__ = checked_call(ws.__init__, "ws")  # type: ignore[method-assign]
 WarpSpecialize = ws
 
 

@@ -68,6 +68,7 @@ class Layout:
     Errors: TL004 (shape, function).  Source: upstream `tilelang/layout/layout.py`.
     """
 
+    @checked_call
     def __init__(self, shape: Any, forward_fn: Callable[..., Any]):
         called = f"T.{type(self).__name__}"
         self.shape = extents_of(shape, called)
@@ -216,16 +217,15 @@ def inverse_of(layout: Layout, called: str) -> Layout:
     """See `Layout.inverse`; called: what messages name."""
     given = layout._tables()
     extents = tuple(int(values.max()) + 1 for values in given)
-    size = math.prod(layout.shape)
-    if any(values.min() < 0 for values in given) or math.prod(extents) > size:
+    size, box = math.prod(layout.shape), math.prod(extents)
+    if any(values.min() < 0 for values in given) or box > size:
         bad_argument(
             f"`{called}` of a layout with places that no element has", "give every place from 0 on to one element"
         )
-    box = math.prod(extents)
     places = np.ravel_multi_index(tuple(values.reshape(-1) for values in given), extents)
     elements = np.full(box, -1, np.int64)
     elements[places] = np.arange(size)
-    if elements.min(initial=0) < 0 or math.prod(extents) < size:
+    if elements.min() < 0 or box < size:
         bad_argument(f"`{called}` of a layout with two elements in one place", "give every place to one element")
     functions = [function_of(values.reshape(extents)) for values in np.unravel_index(elements, layout.shape)]
     if any(function is None for function in functions):
@@ -234,6 +234,3 @@ def inverse_of(layout: Layout, called: str) -> Layout:
             "write the inverse as a layout of its own: `T.Layout(shape, ...)`",
         )
     return Layout(extents, lambda *indices: [function(*indices) for function in functions if function is not None])
-
-
-Layout.__init__ = checked_call(Layout.__init__, "Layout")  # type: ignore[method-assign]

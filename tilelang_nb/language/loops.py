@@ -257,9 +257,11 @@ def Pipelined(
         bad_argument(
             f"`{called}` with {len(order)} entries of `order` and {len(stage)} of `stage`", "give one per statement"
         )
-    for given in (order, stage):
+    for name, given in (("order", order), ("stage", stage)):
         if given and group and len(given) != len(group):
-            bad_argument(f"`{called}` with {len(given)} entries of a schedule and {len(group)} groups", "give one each")
+            bad_argument(
+                f"`{called}` with {len(given)} entries of `{name}` and {len(group)} of `group`", "give one per group"
+            )
     return DeviceLoop("pipelined", (_range(start, stop, None, called),), _options(annotations, called, **options))
 
 
@@ -270,6 +272,11 @@ def _schedule(given: Any, name: str, called: str) -> list[Any]:
     """
     if name not in ("order", "stage"):
         return list(given)
+    for entry in given:
+        if isinstance(entry, bool) or not isinstance(number(entry), int):
+            bad_argument(
+                f"`{name}` of `{called}` is a list of integers and holds {described(entry)}", f"write `{name}=[0, 1]`"
+            )
     entries = [integer(entry, called, name) for entry in given]
     if min(entries) < -1:
         bad_argument(

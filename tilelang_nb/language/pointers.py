@@ -145,8 +145,11 @@ def _side(value: Any, role: str, memory: str, access: int, count: int) -> Region
     name = pointer.buffer.name
     require_memory(pointer.buffer, (memory,), called, role, "use `T.copy` for other memories")
     if not pointer.access & access:
-        word = {1: '"r"', 2: '"w"'}[access]
-        bad_argument(f"{role} of `{called}`, `{name}`, has the wrong access", f"make its pointer with {word}")
+        does, other, word = ("reads", "writing", "r") if access == _ACCESS["r"] else ("writes", "reading", "w")
+        bad_argument(
+            f"`{called}` {does} `{name}`, and the pointer to it is for {other} only",
+            f'give the pointer the access "{word}"',
+        )
     if pointer.extent is not None and pointer.extent < count:
         bad_argument(
             f"`{called}` of {count} elements, and the pointer to `{name}` is for {pointer.extent}",

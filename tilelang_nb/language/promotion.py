@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 import re
+from functools import lru_cache
 from typing import Any
 
 import ml_dtypes
@@ -60,6 +61,7 @@ def is_integer(dtype: str) -> bool:
     return "int" in dtype
 
 
+@lru_cache(maxsize=64)
 def bits(dtype: str) -> int:
     """The width of one element."""
     return int(re.search(r"\d+", dtype).group()) if dtype != "bool" else 1  # type: ignore[union-attr]
@@ -75,6 +77,7 @@ def in_ir(dtype: str) -> str:
     return "float32" if dtype == "tfloat32" else str(dtype)
 
 
+@lru_cache(maxsize=64)
 def integer_range(dtype: str) -> tuple[int, int]:
     """Smallest and largest value of an integer type."""
     return (0, 2 ** bits(dtype) - 1) if dtype[0] == "u" else (-(2 ** (bits(dtype) - 1)), 2 ** (bits(dtype) - 1) - 1)

@@ -92,6 +92,7 @@ class Tensor:
             return reshaped(data.buffer, shape, dtype, f"T.{cls.__name__}")
         return super().__new__(cls)
 
+    @checked_call
     def __init__(self, shape: Any, dtype: Any = "float32", data: Any = None, scope: str | None = None):
         self._fill(shape, dtype, data, scope)
 
@@ -121,9 +122,6 @@ class Tensor:
         return f"T.{type(self).__name__}({self.shape}, {str(self.dtype)!r})"
 
 
-Tensor.__init__ = checked_call(Tensor.__init__, "Tensor")  # type: ignore[method-assign]
-
-
 class Buffer(Tensor):
     """`T.Buffer(shape, dtype)`: the older spelling of `T.Tensor`.
 
@@ -133,6 +131,7 @@ class Buffer(Tensor):
     Source: TVM's `T.Buffer`.
     """
 
+    @checked_call
     def __init__(
         self,
         shape: Any,
@@ -153,9 +152,6 @@ class Buffer(Tensor):
             )
         if strides:
             self.strides = _strides_of(strides, self.shape, f"T.{type(self).__name__}")
-
-
-Buffer.__init__ = checked_call(Buffer.__init__, "Buffer")  # type: ignore[method-assign]
 
 
 class FragmentBuffer(Buffer):
@@ -192,12 +188,10 @@ class StridedTensor(Tensor):
     Errors: as `T.Tensor`; TL004 for another number of strides.  Source: upstream `tilelang/language/proxy.py`.
     """
 
+    @checked_call
     def __init__(self, shape: Any, strides: Any, dtype: Any = "float32", scope: str | None = None, *, data: Any = None):
         self._fill(shape, dtype, data, scope)
         self.strides = _strides_of(strides, self.shape, "T.StridedTensor")
-
-
-StridedTensor.__init__ = checked_call(StridedTensor.__init__, "StridedTensor")  # type: ignore[method-assign]
 
 
 def _strides_of(strides: Any, shape: tuple[Any, ...], called: str) -> tuple[Any, ...]:

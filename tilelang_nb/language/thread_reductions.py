@@ -64,6 +64,11 @@ class ReduceScope:
 
 
 @dataclass(frozen=True)
+class PlainScope:
+    """`with T.attr("default", "async_scope", 1)`: its body as it is; copies say by their names that they run on."""
+
+
+@dataclass(frozen=True)
 class NullPointer:
     """`T.reinterpret(T.uint64(0), dtype="handle")`, which `T.attr` takes and does not look at."""
 
@@ -98,12 +103,15 @@ def comm_reducer(combiner: Any, identity: Any) -> CommReducer:
 
 
 @checked_call
-def attr(node: Any, attr_key: Any, value: Any = None) -> ReduceScope:
+def attr(node: Any, attr_key: Any, value: Any = None) -> ReduceScope | PlainScope:
     """`with T.attr(reducer, "reduce_scope", ...)`: what `T.tvm_thread_allreduce` in the body combines with.
 
-    node: of `T.comm_reducer`; attr_key: "reduce_scope"; value: not looked at.
+    node: of `T.comm_reducer`; attr_key: "reduce_scope"; value: not looked at.  With "async_scope" the body is as it is
+    without: which copies run on is said by `T.async_copy`, `T.ptx_cp_async` and `T.tma_copy`.
     Errors: TL302 (any other attribute).  Source: TVM's `T.attr`.
     """
+    if isinstance(attr_key, str) and attr_key == "async_scope":
+        return PlainScope()
     if not isinstance(node, CommReducer) or attr_key != "reduce_scope":
         unavailable('`T.attr` other than a reducer with "reduce_scope"', "leave it out")
     return ReduceScope(node)

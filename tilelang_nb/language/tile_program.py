@@ -196,7 +196,7 @@ def _encode(operand: Any) -> Any:
 
 def operation_name(expr: Any) -> str | None:
     """The name of a tile operation without its prefix; None for any other expression."""
-    if isinstance(expr, tvm.ir.Call) and getattr(expr.op, "name", "") == "tirx.call_extern":
+    if type(expr) is tvm.ir.Call and getattr(expr.op, "name", "") == "tirx.call_extern":
         name = expr.args[0].value
         if name.startswith(PREFIX):
             return name[len(PREFIX) :]
@@ -205,7 +205,7 @@ def operation_name(expr: Any) -> str | None:
 
 def statement_name(node: Any) -> str | None:
     """The name of the tile operation that a statement is; None for any other statement."""
-    return operation_name(node.value) if isinstance(node, tir.Evaluate) else None
+    return operation_name(node.value) if type(node) is tir.Evaluate else None
 
 
 def read(expr: Any, span: Any = None) -> TileCall:

@@ -24,6 +24,7 @@ class PersistentTileScheduler:
     Errors: TL004 (arguments).  Source: upstream `tilelang/language/tile_schedule.py`.
     """
 
+    @checked_call
     def __init__(
         self,
         num_m_tiles: Any,
@@ -105,6 +106,3 @@ class PersistentTileScheduler:
     def valid(self) -> Any:
         """Whether the current tile exists."""
         return self._state("_linear") < self._total
-
-
-PersistentTileScheduler.__init__ = checked_call(PersistentTileScheduler.__init__, "PersistentTileScheduler")  # type: ignore[method-assign]

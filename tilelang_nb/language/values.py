@@ -10,7 +10,7 @@ from __future__ import annotations
 import operator
 import sys
 import weakref
-from types import FrameType
+from types import EllipsisType, FrameType
 from typing import Any
 
 from tvm import tirx as tir
@@ -288,7 +288,7 @@ class Buffer(IndexedOnly):
         """Normalised: constants counted from the front and checked, slices as slice(begin, end)."""
         self.check_alive()
         index = index if isinstance(index, tuple) else (index,)
-        if any(i is Ellipsis for i in index):
+        if EllipsisType in map(type, index):
             at = next(at for at, i in enumerate(index) if i is Ellipsis)
             index = (*index[:at], *[slice(None)] * (len(self.shape) - len(index) + 1), *index[at + 1 :])
         if len(index) != len(self.shape):

@@ -16,19 +16,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import tvm
 import tvm_ffi
 from tvm import tirx as tir
 
 from tilelang_nb.language.layout_tables import FragmentTable, TileOrder
-from tilelang_nb.language.tile_program import operation_name, read
+from tilelang_nb.language.tile_program import read, statement_name
 from tilelang_nb.layout.fragment import Fragment
 from tilelang_nb.layout.swizzle import CHUNK_BYTES, ROWS, Swizzle
 from tilelang_nb.layout.tables import fragment_of, run_length, swizzle_of
 
 from .context import FRAGMENT, SHARED, LaunchContext
 from .index_arithmetic import fold
-from .rewrite import Load, dtype_of, map_children, nothing, scope, substitute, variables, walk
+from .rewrite import Load, as_int32, dtype_of, element_bytes, map_children, nothing, scope, substitute, variables, walk
 from .views import views
 
 FACTS = "layouts"  # of a launch: what became of the annotated layouts, by buffer
@@ -62,7 +61,7 @@ def read_annotations(function: Any, launch: LaunchContext) -> Any:
     found: list[tuple[Any, Any, Any]] = []
 
     def visit(node: Any) -> Any:
-        if isinstance(node, tir.Evaluate) and operation_name(node.value) == "annotate_layout":
+        if statement_name(node) == "annotate_layout":
             call = read(node.value, node.span)
             found.append((call["buffer"].buffer, launch.annotated.get(call["layout"]), node.span))
             return nothing(node.span)
@@ -79,8 +78,8 @@ def read_annotations(function: Any, launch: LaunchContext) -> Any:
         if buffer in viewed:
             continue
         if isinstance(layout, TileOrder) and scope(buffer).startswith("shared"):
-            item = max(tvm.DataType(dtype_of(buffer)).bits // 8, 1)
-            launch.orders[buffer] = Order(layout, swizzle_of(layout.table, item), run_length(layout.table))
+            swizzle = swizzle_of(layout.table, element_bytes(buffer))
+            launch.orders[buffer] = Order(layout, swizzle, run_length(layout.table))
         elif isinstance(layout, FragmentTable) and scope(buffer) == FRAGMENT:
             launch.wanted[buffer] = layout
     return function.with_body(body)
@@ -157,7 +156,7 @@ def ordered_tiles(function: Any, launch: LaunchContext) -> Any:
     def placed(buffer: Any, indices: Any, lane: Any) -> list[Any]:
         """lane: the variable of the vector loop around, whose turns stay neighbours."""
         given, leading = orders[buffer].given, _versions(buffer, orders[buffer])
-        first = [_int32(index) for index in list(indices)[leading:]]
+        first = [as_int32(index) for index in list(indices)[leading:]]
         moved = lane is not None and any(lane in variables(index) for index in first)
         if moved:
             zero = {lane: tir.const(0, dtype_of(lane))}
@@ -196,7 +195,3 @@ def ordered_tiles(function: Any, launch: LaunchContext) -> Any:
 def _versions(buffer: Any, order: Order) -> int:
     """Leading dimensions that a pipeline has added."""
     return len(buffer.shape) - len(order.given.shape)
-
-
-def _int32(index: Any) -> Any:
-    return index if dtype_of(index) == "int32" else tir.Cast("int32", index)

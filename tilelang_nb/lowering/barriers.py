@@ -9,6 +9,8 @@ mean equal threads (`addresses.Prover`). Statements are processed from the insid
 the first statement that conflicts with what came since the last one, loops look at their bodies a second time for what
 the turn before left. Nothing is inserted inside one lowered `T.Parallel` loop: its iterations have no order.
 
+Then bulk copies are ordered with ordinary accesses by fences (`hopper/proxy_fences.py`).
+
 A barrier that belongs inside an `if` which only some threads take cannot stand there. Such an `if` is cut into pieces
 under the same condition, with the barrier between them (`barrier_placement`). A loop that threads leave in different
 turns cannot be cut: TL210.
@@ -39,6 +41,7 @@ from .accesses import (
 from .addresses import Prover
 from .barrier_placement import Branch, Chain, Loop, Piece, Scope, Summary, place
 from .context import LaunchContext
+from .hopper.proxy_fences import fence_bulk_copies
 from .index_sums import identity
 from .memory_overlap import ORDERED, PARALLEL, SELF_ORDERED, Memory, tracked_memory
 from .rewrite import has, map_children, sequence, variables
@@ -50,6 +53,10 @@ WARP_GROUPS = "tl.warp_groups"  # attribute around the body of T.ws
 
 def insert_barriers(func: tir.PrimFunc, launch: LaunchContext) -> tir.PrimFunc:
     """The stage.  Reports TL210 where a barrier is needed that no place can hold."""
+    return fence_bulk_copies(_with_barriers(func, launch), launch)
+
+
+def _with_barriers(func: tir.PrimFunc, launch: LaunchContext) -> tir.PrimFunc:
     if launch.threads == 1:
         return func
     memory = tracked_memory(func, launch.facts.get(ORDERED, set()), launch.facts.get(SELF_ORDERED, set()))

@@ -1,9 +1,9 @@
-"""Whether blocks have more to do along the grid: how the number of turns of their loops changes from block to block."""
+"""Whether blocks have more to do along the grid, by the number of turns of their loops, and their order by length."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import tvm
@@ -54,6 +54,28 @@ def lengths(loops: list[Any], body: Any, block: Any, width: int) -> list[int] | 
                 return None
             total[at] += max(turns, 0)
     return total
+
+
+def placed_by_length(
+    number: Any,
+    width: int,
+    rows: int,
+    together: int,
+    change: int,
+    named: Callable[[str, Any], Any] = lambda _, value: value,
+) -> tuple[Any, Any]:
+    """(place along the first axis, row) of a number, where the longest come first, of some rows of the grid together.
+
+    width: of a row.  change: as `growth` says.  named: what stands for a value that is used several times, by a name.
+    """
+    together = min(together, rows)
+    group = named("group", tir.floordiv(number, width * together))
+    inside = named("in_group", tir.floormod(number, width * together))
+    height: Any = together
+    if rows % together:
+        height = named("group_height", tir.min(tir.const(together, "int32"), rows - group * together))
+    step, row = tir.floordiv(inside, height), group * together + tir.floormod(inside, height)
+    return width - 1 - step if change > 0 else step, row
 
 
 def _turns(extent: Any, block: Any, places: Iterable[int]) -> list[int | None]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import tvm
 from tvm import tirx as tir
 
 from tilelang_nb.layout.maps import FragmentMap, SharedMap
@@ -13,7 +12,7 @@ from tilelang_nb.layout.swizzle import swizzle_for
 from .annotated_layouts import FACTS as ANNOTATED
 from .context import LaunchContext
 from .hopper.operand_facts import tile_facts
-from .rewrite import dtype_of, scope, walk
+from .rewrite import dtype_of, element_bytes, scope, walk
 from .shared_memory import MBARRIER, PLACED, TILES
 from .spans import source_span
 
@@ -72,7 +71,7 @@ class _Known:
         shape, versions = tuple(int(extent) for extent in buffer.shape), 1
         order = self.launch.orders.get(buffer)
         if order is not None:
-            versions = placed.bytes // max(order.given.size * _itemsize(buffer), 1)
+            versions = placed.bytes // max(order.given.size * element_bytes(buffer), 1)
             shape = order.given.shape
         elif self.versions.get(buffer.name) == len(shape) - 1:
             versions, shape = shape[0], shape[1:]
@@ -86,7 +85,7 @@ class _Known:
             buffer.name,
             dtype_of(buffer),
             shape,
-            _itemsize(buffer),
+            element_bytes(buffer),
             placed.offset,
             placed.bytes,
             versions,
@@ -96,7 +95,3 @@ class _Known:
             tile_facts(buffer, self.launch),
             **self._common(buffer, placed.span),
         )
-
-
-def _itemsize(buffer: Any) -> int:
-    return max(tvm.DataType(dtype_of(buffer)).bits // 8, 1)

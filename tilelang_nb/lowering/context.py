@@ -235,6 +235,7 @@ class Lowered:
     swizzles: per launch what `T.use_swizzle` asks for, (panel size, order of blocks), or None.
     guards: per launch, which accesses of which statements got conditions at the edges of buffers: (kind, buffer,
     place); the kind is "read", "write", "atomic", or "safe read" of a buffer with a safe value.
+    added_threads: per launch, those that are not of the text: they copy for the others.
     """
 
     snapshots: tuple[Snapshot, ...]
@@ -249,3 +250,4 @@ class Lowered:
     pipelines: tuple[Any, ...] = ()  # pipeline_steps.PipelineSteps
     failed_in: str = ""
     guards: tuple[frozenset[tuple[str, str, tuple[int, int, int, int]]], ...] = ()
+    added_threads: tuple[int, ...] = ()

@@ -8,8 +8,10 @@ from typing import Any
 
 from .annotated_layouts import FACTS as LAYOUTS
 from .annotated_layouts import LOOPS
+from .fragments_of_parts import PARTS
 from .hopper.operand_facts import tile_facts
 from .hopper.plan import multiplies
+from .infer_layouts import KEPT
 from .nests import WARP_GROUP
 from .pipeline_phases import product_name
 from .plan_pipelines import IN_TURN
@@ -70,6 +72,13 @@ def _decisions(facts: dict[str, Any], is_own: Callable[[str], bool]) -> Iterator
         names = ", ".join(f"`{var.name}`" for var in loops)
         taken = "as its `loop_layout` says" if not annotation.refused else "not as its `loop_layout` says"
         yield Decision("layout", f"the loop over {names} is {taken}", annotation.refused, line_of(annotation.span))
+    for buffer, tiles in facts.get(PARTS, {}).items():
+        value = f"warp groups {tiles.groups} each have their own {buffer.name}"
+        yield Decision("layout", value, "registers are each thread's own", line_of(tiles.span))
+    for buffer, span in facts.get(KEPT, {}).items():
+        if not is_own(buffer.name):
+            value = f"{buffer.name} is kept in shared memory"
+            yield Decision("layout", value, "no layout in registers serves all of its uses", line_of(span))
     for buffer, through in facts.get(THROUGH_TILES, {}).items():
         value = f"{buffer.name} is read in a shared tile from here on"
         yield Decision("layout", value, "no layout in registers serves all of its uses", line_of(through.span))

@@ -4,7 +4,7 @@ Before: `T.copy` of a tile in front of the loop loads it into registers and stor
 copies of the first turns start.  After: it is an asynchronous copy of their first group, which the loop waits for.
 
 It is done where nothing reads the tile before the loop has waited, nothing reads it after the loop, and nothing
-between the copy and the loop writes what it copies.
+between the copy and the loop writes what it copies, or orders accesses of blocks.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 from tvm import tirx as tir
 
-from tilelang_nb.language.tile_program import operation, operation_name, read, region
+from tilelang_nb.language.tile_program import operation, read, region, statement_name
 
 from .architecture import capability
 from .context import SHARED, LaunchContext
@@ -37,7 +37,7 @@ def _of_block(node: Any, loops: set[Any], sources: dict[Any, Any]) -> Any:
     if isinstance(node, tir.AttrStmt) and node.attr_key == "thread_extent":
         return map_children(node, lambda body: _of_block(body, loops, sources))
     parts = statements(node)
-    names = [_name(one) for one in parts]
+    names = [statement_name(one) for one in parts]
     effects: dict[int, Effects] = {}
 
     def touched(position: int) -> Effects:
@@ -62,7 +62,9 @@ def _of_block(node: Any, loops: set[Any], sources: dict[Any, Any]) -> Any:
         origin = root(source, sources)
         between = [touched(at) for at in range(position + 1, first)]
         elsewhere = [at for at in range(len(parts)) if at not in (position, first) and not _allocates(parts[at], tile)]
-        if any(_uses(touched(at), tile) for at in elsewhere) or any(origin in effect.writes for effect in between):
+        if any(_uses(touched(at), tile) for at in elsewhere) or any(
+            origin in effect.writes or effect.orders for effect in between
+        ):
             continue
         if not _waits_first(parts[first], tile, sources):
             continue
@@ -78,10 +80,6 @@ def _of_block(node: Any, loops: set[Any], sources: dict[Any, Any]) -> Any:
     return sequence(
         [part for at, one in enumerate(parts) for part in ((one, over) if at in unwaited else (one,))], node.span
     )
-
-
-def _name(node: Any) -> str | None:
-    return operation_name(node.value) if isinstance(node, tir.Evaluate) else None
 
 
 def _is_one(node: Any, loops: set[Any]) -> bool:
@@ -100,7 +98,7 @@ def _waits_first(node: Any, tile: Any, sources: dict[Any, Any]) -> bool:
     """Is the tile only read in the loop, and only after the loop has waited?"""
     waited = False
     for one in statements(node.body):
-        waited = waited or _name(one) == "wait_group"
+        waited = waited or statement_name(one) == "wait_group"
         effect = Effects(one, sources)
         if tile in effect.writes or tile in effect.other or (tile in effect.reads and not waited):
             return False

@@ -19,7 +19,7 @@ import tvm_ffi
 from tvm import tirx as tir
 from tvm.ir import Range
 
-from tilelang_nb.language.tile_program import operation_name, read
+from tilelang_nb.language.tile_program import operation_name, read, statement_name
 
 from .context import LaunchContext
 from .index_arithmetic import fold
@@ -30,6 +30,7 @@ from .rewrite import (
     branch,
     constant,
     dtype_of,
+    elements,
     loads,
     loop,
     manageable,
@@ -76,7 +77,9 @@ class _Guards:
 
     def statement(self, node: Any) -> Any:
         kind = type(node)
-        self.span = node.span if node.span is not None else self.span
+        span = node.span
+        if span is not None:
+            self.span = span
         if kind is tir.SeqStmt:
             return self._sequence(node)
         if kind is tir.BufferStore:
@@ -98,18 +101,18 @@ class _Guards:
     def _sequence(self, node: Any) -> Any:
         done, changed = [], False
         with ExitStack() as facts:
-            for one in node.seq:
-                if isinstance(one, tir.Evaluate) and operation_name(one.value) == "assume":
+            for one in elements(node.seq):
+                if statement_name(one) == "assume":
                     facts.enter_context(self.analyzer.constraint_scope(read(one.value)["condition"]))
                     changed = True
                     continue
                 after = self.statement(one)
-                changed |= not after.same_as(one)
+                changed |= after is not one and not after.same_as(one)
                 done.append(after)
         return sequence(done, node.span) if changed else node
 
     def _store(self, node: Any) -> Any:
-        before = list(node.indices)
+        before = elements(node.indices)
         condition = self._needed(node.buffer, before)
         read = [load for part in (node.value, *before) for load in loads(part)]
         if condition is None and all(self._needed(load.source, load.indices) is None for load in read):
@@ -241,11 +244,12 @@ class _Guards:
 
     def _needed(self, buffer: Any, indices: Any) -> Any | None:
         """The condition under which an access is inside its buffer; None where it is, or is not for us to say."""
-        if buffer not in self.shapes:
-            shape = list(buffer.shape) if scope(buffer) == "global" else []
-            self.shapes[buffer] = [(extent, constant(extent)) for extent in shape]
+        shape = self.shapes.get(buffer)
+        if shape is None:
+            extents = list(buffer.shape) if scope(buffer) == "global" else []
+            shape = self.shapes[buffer] = [(extent, constant(extent)) for extent in extents]
         conditions = []
-        for index, (extent, limit) in zip(indices, self.shapes[buffer]):
+        for index, (extent, limit) in zip(indices, shape):
             number = constant(index)
             if number is not None:
                 # The front end refuses constants outside: this one comes from a loop of one turn.

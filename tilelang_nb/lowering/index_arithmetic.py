@@ -9,14 +9,14 @@ import tvm_ffi
 from tvm import tirx as tir
 from tvm.sym import Analyzer
 
-from .rewrite import Load, dtype_of, loads, manageable
+from .rewrite import Load, dtype_of, elements, loads, manageable
 
-_LEAVES = (tir.IntImm, tvm.ir.Var)
+_LEAVES = frozenset([tir.IntImm, tvm.ir.Var])
 
 
 def fold(expr: Any, analyzer: Analyzer) -> Any:
     """An integer index, simplified.  Indices that read memory stay as they are, but for the indices of those reads."""
-    if isinstance(expr, _LEAVES) or not dtype_of(expr).startswith(("int", "uint")):
+    if type(expr) in _LEAVES or not dtype_of(expr).startswith(("int", "uint")):
         return expr
     if isinstance(expr, tir.Cast):
         # Left where it stands: the simplifier would move it inwards, and all arithmetic would be done in the wide type.
@@ -29,14 +29,14 @@ def fold(expr: Any, analyzer: Analyzer) -> Any:
 
 def _folded(indices: Any, analyzer: Analyzer) -> list[Any] | None:
     """The indices folded; None where nothing changes."""
-    before = list(indices)
+    before = elements(indices)
     after = [fold(index, analyzer) for index in before]
     return None if all(a is b or a.same_as(b) for a, b in zip(after, before)) else after
 
 
 def _is_plain(store: Any) -> bool:
     """All indices are numbers and variables: the usual thing in code that a compile-time loop wrote out."""
-    return all(isinstance(index, _LEAVES) for access in (store, *loads(store.value)) for index in access.indices)
+    return all(type(index) in _LEAVES for access in (store, *loads(store.value)) for index in elements(access.indices))
 
 
 def fold_indices(node: Any, analyzer: Analyzer) -> Any:

@@ -25,6 +25,7 @@ from tilelang_nb.layout.fragment import Fragment, blocked, uniform
 from tilelang_nb.source import catalogue as say
 
 from .annotated_layouts import LOOPS, Annotation, give_up, wanted_fragment, wanted_loop
+from .chosen_groups import warp_groups_under
 from .context import FRAGMENT, LaunchContext, ThreadSet
 from .gemm.wgmma import engine_of
 from .hopper.plan import has_roles
@@ -33,12 +34,13 @@ from .loop_layouts import Contradiction, LoopLayouts, linear
 from .nests import Nest, Site, Sites, collect
 from .ops.elementwise import TILE
 from .ops.operations import OPERATIONS
-from .rewrite import constant, scope, size, variables, walk
-from .sums_through_tiles import put_through_tiles
+from .rewrite import constant, each_statement, scope, size, variables, walk
+from .sums_through_tiles import put_others_through_tiles, put_through_tiles
 from .vectors import vector_width
 
 # A fragment that plain statements of all threads use is held by each of them, up to this size.
 REPLICATED_ELEMENTS = 64
+KEPT = "fragments kept in shared memory"  # the fact: those demoted here, with the places of their allocations
 
 
 def infer_layouts(function: Any, launch: LaunchContext) -> Any:
@@ -61,7 +63,7 @@ def infer_layouts(function: Any, launch: LaunchContext) -> Any:
                 give_up(buffer, "its uses need another one", launch)
             continue
         sums = conflicts & _of_products(sites, "c")
-        if sums and put_through_tiles(sums, launch):
+        if sums and (put_through_tiles(sums, launch) or put_others_through_tiles(sums, _beside(sums, sites), launch)):
             function = legalised(launch, set(launch.facts.get("demoted", ())))
             continue
         awaited = {} if has_roles(launch) else _awaited(sites, launch)
@@ -83,6 +85,7 @@ def infer_layouts(function: Any, launch: LaunchContext) -> Any:
             launch.report(say.ThreadMapping(problem=problem, remedy="use `T.alloc_shared` for its operands"))
             return function
         launch.facts["demoted"] = launch.facts.get("demoted", frozenset()) | conflicts
+        launch.facts.setdefault(KEPT, {}).update(_places(conflicts, launch.facts["tile"].body))
         function = legalised(launch, set(launch.facts["demoted"]))
 
 
@@ -105,6 +108,21 @@ def _of_products(sites: Sites, operands: str) -> set[Any]:
     return {call[name].buffer for call in calls for name in operands if scope(call[name].buffer) == FRAGMENT}
 
 
+def _beside(sums: set[Any], sites: Sites) -> set[Any]:
+    """The sums of other products in the loops over elements of these."""
+    loops = [nest for nest in sites.nests if sums & set(nest.fragments)]
+    return {buffer for nest in loops for buffer in nest.fragments} & _of_products(sites, "c") - sums
+
+
+def _places(buffers: set[Any], body: Any) -> dict[Any, Any]:
+    """The places of the allocations of some buffers."""
+    return {
+        node.buffer: node.span
+        for node in each_statement(body)
+        if isinstance(node, tir.AllocBuffer) and node.buffer in buffers
+    }
+
+
 def _fragments(body: Any) -> set[Any]:
     """The fragments of the text; other ones are temporaries of legalise."""
     known: set[Any] = set()
@@ -123,6 +141,7 @@ class LayoutInference:
         self.first_replica_only: set[Any] = set()
         self.conflicts: set[Any] = set()
         self.refused = False
+        self.told: set[int] = set()  # sides of an `if`: identities of what `under` has last
         self.solver = LoopLayouts(launch)
         self.reducers: set[Any] = launch.facts.get("reducers", set())
         self.wanted = {  # layouts of loops by the text, or why they are not to be had
@@ -373,14 +392,15 @@ class LayoutInference:
             if not any(self._refuse_outside(nest, access) for access in accesses):
                 any(self._refuse_conflicting_write(nest, access) for access in accesses if access.write)
             if nest.loops and nest.divergent:
-                self._refuse(nest.span, "work for all threads stands where only some of them get")
+                self._refuse(nest.span, "work for all threads stands where only some of them get", under=nest.under)
             elif nest.varying:
                 self._refuse_varying(nest.span)
         for site in self.sites.operations:
             if site.divergent and self._collective(site):
                 called = written(site.call.name, *site.call.operands.values())
                 remedy = "leave the condition out: one of the threads starts the copy" if _starts_once(site) else ""
-                self._refuse(site.call.span, f"`{called}` needs all threads, and only some of them get here", remedy)
+                problem = f"`{called}` needs all threads, and only some of them get here"
+                self._refuse(site.call.span, problem, remedy, site.under)
             elif site.varying and self._collective(site):
                 self._refuse_varying(site.call.span)
         for node in self.sites.misplaced:
@@ -395,7 +415,17 @@ class LayoutInference:
     def _collective(self, site: Site) -> bool:
         return site.call.name in ("gemm", "reduce", "cumulate", "finalize_reducer", "fill") or _starts_once(site)
 
-    def _refuse(self, span: Any, problem: str, remedy: str = "") -> None:
+    def _refuse(self, span: Any, problem: str, remedy: str = "", under: tuple[tuple[Any, bool], ...] = ()) -> None:
+        """under: the conditions around it on which threads do not agree.  Where whole warp groups get there, `T.ws` is
+        what is meant, and said once for all that stands there.
+        """
+        groups = "" if remedy else warp_groups_under(under, self.launch)
+        if groups:
+            self.refused = True
+            if id(under[-1]) in self.told:
+                return
+            self.told.add(id(under[-1]))
+            remedy = f"write `with T.ws({groups}):` in place of the `if`: its threads do it together"
         remedy = remedy or "move it out of the `if` or loop that depends on the thread, and put the condition inside"
         self.launch.report(say.ThreadsApart(problem=problem, remedy=remedy), span)
         self.refused = True

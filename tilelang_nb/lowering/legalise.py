@@ -29,6 +29,7 @@ from .ops import atomic_region, copy, cp_async, fill, im2col, private_reduce, tr
 from .ops.elementwise import box
 from .rewrite import constant, dtype_of, map_children, nothing, scope, sequence, substitute, variables, walk
 from .uninitialised import warn_uninitialised_reads
+from .unwaited_copies import warn_unwaited_copies
 from .views import PRIVATE, reinterpreted_fragments, resolve_views, root, views
 
 EXPANSIONS: dict[str, Callable[[TileCall, LaunchContext], Any]] = {
@@ -44,7 +45,9 @@ EXPANSIONS: dict[str, Callable[[TileCall, LaunchContext], Any]] = {
 
 def legalise(function: Any, launch: LaunchContext) -> Any:
     """The stage.  Its start stays in `launch.facts["tile"]`: demotion of a fragment starts from there again."""
-    warn_uninitialised_reads(launch.facts.get("text", function).body, launch)
+    text = launch.facts.get("text", function).body
+    warn_uninitialised_reads(text, launch)
+    warn_unwaited_copies(text, launch)
     body = structured_continues(function.body, launch)
     launch.facts["tile"] = function.with_body(body)
     return legalised(launch, reinterpreted_fragments(body))
@@ -88,10 +91,11 @@ class _Legaliser:
             self.reducers.add(read(node.value)["buffer"].buffer)
 
     def statement(self, node: Any) -> Any:
-        if isinstance(node, tir.Evaluate):
+        kind = type(node)
+        if kind is tir.Evaluate:
             name = operation_name(node.value)
             return node if name is None else self.operation(read(node.value, node.span), node)
-        if isinstance(node, tir.For) and _never_runs(node):
+        if kind is tir.For and _never_runs(node):
             return nothing(node.span)
         return map_children(node, self.statement)
 

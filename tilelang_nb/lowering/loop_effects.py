@@ -28,13 +28,16 @@ class Effects:
     """Of one statement, with all that is inside it.
 
     reads: buffers that plain loads or operations that take any version of a tile read.  writes: owners of what may be
-    written, variables of this turn included.  other: buffers that are used in another way.
+    written, variables of this turn included.  other: buffers that are used in another way.  orders: what other blocks
+    wrote may be known after it only, or they may write after it: an atomic operation with an order, or one that asks
+    for what others store.
     """
 
     def __init__(self, node: Any, sources: dict[Any, Any]):
         self.reads: set[Any] = set()
         self.writes: set[Any] = set()
         self.other: set[Any] = set()
+        self.orders = False
         self.sources = sources
         tvm_ffi.structural_walk(
             node,
@@ -64,6 +67,7 @@ class Effects:
         return None
 
     def _operation(self, call: TileCall) -> Any:
+        self.orders = self.orders or orders_blocks(call)
         written = WRITTEN.get(call.name, ())
         known = READERS.get(call.name, ())
         for field, value in call.operands.items():
@@ -86,3 +90,13 @@ class Effects:
         tvm_ffi.structural_walk(
             expr, [(tvm.ir.Call, self._call), (Load, lambda load: self.reads.add(load.source))], order="pre"
         )
+
+
+def orders_blocks(call: TileCall) -> bool:
+    """Does an operation give accesses before and after it an order that other blocks rely on?
+
+    A load that is atomic is asked for what others store, whatever its order.
+    """
+    if call.name == "atomic_load":
+        return True
+    return call.name.startswith("atomic_") and call.operands.get("memory_order") not in (None, "relaxed")

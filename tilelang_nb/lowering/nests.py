@@ -58,7 +58,8 @@ class Nest:
     None for an extent known only at run time. accesses: of fragments; memory: of shared and global memory.
     outer_arrays: a per-thread array from outside is written at an index that moves with the loop. simple: nothing but
     stores, perhaps under conditions: what a vector can do. once: something that must happen once per iteration and
-    cannot be a guarded statement (an atomic whose result is used).
+    cannot be a guarded statement (an atomic whose result is used). under: the conditions around it on which threads do
+    not agree, and whether they hold here.
     """
 
     loops: tuple[Any, ...]
@@ -72,6 +73,7 @@ class Nest:
     simple: bool = True
     once: bool = False
     recorded: bool = True
+    under: tuple[tuple[Any, bool], ...] = ()
 
     @property
     def key(self) -> Any:
@@ -105,12 +107,13 @@ class Nest:
 
 @dataclass
 class Site:
-    """A tile operation and the threads that execute it together."""
+    """A tile operation and the threads that execute it together.  under: as for a nest."""
 
     call: TileCall
     threads: ThreadSet
     divergent: bool
     varying: bool = False
+    under: tuple[tuple[Any, bool], ...] = ()
 
 
 @dataclass
@@ -150,6 +153,7 @@ class _Collector:
         self.launch = launch
         self.sites = Sites()
         self.set = launch.set
+        self.under: tuple[tuple[Any, bool], ...] = ()
         if not _divides_work(body):
             return
         self.uniformity = Uniformity(body, launch.axes, alone=launch.threads == 1)
@@ -163,11 +167,11 @@ class _Collector:
             for one in node.seq:
                 self._statement(one, divergent)
         elif kind is tir.AttrStmt:
-            before = self.set
+            threads = self.set
             if node.attr_key == WARP_GROUPS:
-                self.set = thread_set(str(getattr(node.value, "value", node.value)), self.launch.threads) or before
+                self.set = thread_set(str(getattr(node.value, "value", node.value)), self.launch.threads) or threads
             self._statement(node.body, divergent)
-            self.set = before
+            self.set = threads
         elif kind is tir.AllocBuffer:
             if scope(node.buffer) == FRAGMENT:
                 self.sites.fragments.append(node.buffer)
@@ -182,16 +186,21 @@ class _Collector:
             self._statement(node.body, divergent or self.uniformity.divergent_loop(node))
         elif kind is tir.IfThenElse:
             self._plain(node, [node.condition], divergent)
-            inner = divergent or not self.uniformity.is_uniform(node.condition)
-            self._statement(node.then_case, inner)
-            if node.else_case is not None:
-                self._statement(node.else_case, inner)
+            apart = not self.uniformity.is_uniform(node.condition)
+            before = self.under
+            for case, holds in ((node.then_case, True), (node.else_case, False)):
+                if case is not None:
+                    self.under = (*before, (node.condition, holds)) if apart else before
+                    self._statement(case, divergent or apart)
+            self.under = before
         elif kind is tir.BufferStore:
             self._plain(node, [node.value, *node.indices], divergent)
         elif kind is tir.Evaluate or kind is tir.Bind:
             if operation_name(node.value) is not None:
                 varying = not self.uniformity.is_uniform(node.value) or self._varying_region(node.value)
-                self.sites.operations.append(Site(read(node.value, node.span), self.set, divergent, varying))
+                self.sites.operations.append(
+                    Site(read(node.value, node.span), self.set, divergent, varying, self.under)
+                )
             self._plain(node, [node.value], divergent)
 
     def _plain(self, node: Any, expressions: list[Any], divergent: bool) -> None:
@@ -233,7 +242,7 @@ class _Collector:
 
     def _nest(self, outer: Any, divergent: bool) -> None:
         loops, body = perfect_nest(outer)
-        nest = Nest(loops, self.set, outer.span, divergent, self._varying(loops, body))
+        nest = Nest(loops, self.set, outer.span, divergent, self._varying(loops, body), under=self.under)
         for loop in loops:
             if constant(loop.extent) is not None and constant(loop.min) is not None:
                 self.launch.analyzer.bind(loop.loop_var, Range.from_min_extent(loop.min, loop.extent), True)

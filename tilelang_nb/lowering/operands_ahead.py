@@ -51,7 +51,7 @@ def load_operands_ahead(function: Any, launch: LaunchContext) -> Any:
     ahead = launch.facts.setdefault("operands ahead", [])
 
     def visit(node: Any) -> Any:
-        if not isinstance(node, tir.For):
+        if type(node) is not tir.For:
             return map_children(node, visit)
         if node.loop_var in pipelines:
             turn = _turn(node, launch)

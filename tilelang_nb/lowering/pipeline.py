@@ -22,7 +22,7 @@ from .decisions import decisions
 from .early_copies import copy_early
 from .guards import GUARDS, guard_accesses
 from .hopper.persistent import pass_count
-from .hopper.plan import has_roles, plan_copies, without_roles
+from .hopper.plan import added_threads, has_roles, plan_copies, without_roles
 from .hopper.tensor_maps import pass_tensor_maps
 from .index_width import widen_indices
 from .infer_layouts import infer_layouts
@@ -154,6 +154,7 @@ def _lower(program: Any, arch: str, options: dict[str, Any]) -> Lowered:
         maps=() if failed else tuple(one for _, launch in launches for one in buffer_maps(launch, len(launches) > 1)),
         failed_in=stage if failed else "",
         guards=() if failed else tuple(frozenset(launch.facts.get(GUARDS, ())) for _, launch in launches),
+        added_threads=() if failed else tuple(added_threads(launch) for _, launch in launches),
     )
 
 

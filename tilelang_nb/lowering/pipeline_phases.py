@@ -11,16 +11,15 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
-import tvm
 from tvm import tirx as tir
 
-from tilelang_nb.language.tile_program import TileCall, operation_name, read
+from tilelang_nb.language.tile_program import TileCall, read, statement_name
 
 from .hopper.overlap import Overlap
 from .nests import WARP_GROUP
 from .pipeline_chart import GAP, NEXT, Chart, Drawing, Phase, Ring
 from .pipelines import Pipeline, Producer
-from .rewrite import constant, dtype_of, each_statement
+from .rewrite import constant, each_statement, element_bytes
 from .spans import line_of
 
 MOST_COLUMNS = 12  # of the first turns
@@ -37,7 +36,7 @@ def lines_of(nodes: Iterable[Any]) -> tuple[int, ...]:
 
 def tile_bytes(tile: Any) -> int:
     """Bytes of one version of a tile."""
-    return math.prod(int(extent) for extent in tile.shape) * max(tvm.DataType(dtype_of(tile)).bits // 8, 1)
+    return math.prod(int(extent) for extent in tile.shape) * element_bytes(tile)
 
 
 def chart_of(plan: Pipeline, launch: Any) -> Chart | None:
@@ -174,9 +173,7 @@ def _lines(call: TileCall) -> tuple[int, ...]:
 
 
 def _product(node: Any) -> TileCall | None:
-    if isinstance(node, tir.Evaluate) and operation_name(node.value) == "gemm":
-        return read(node.value, node.span)
-    return None
+    return read(node.value, node.span) if statement_name(node) == "gemm" else None
 
 
 def _parts(plan: Pipeline, rings: Iterable[Any]) -> list[dict[int, Any]]:

@@ -21,7 +21,7 @@ import tvm
 import tvm_ffi
 from tvm import tirx as tir
 
-from tilelang_nb.language.tile_program import RegionOperand, TileCall, operation_name, read
+from tilelang_nb.language.tile_program import RegionOperand, TileCall, read, statement_name
 
 from .context import SHARED
 from .loop_effects import Effects
@@ -30,12 +30,12 @@ from .rewrite import (
     dtype_of,
     each_statement,
     has,
-    manageable,
     scope,
     statements,
     substitute,
     variables,
     walk,
+    walkable,
 )
 from .views import root, views
 
@@ -95,16 +95,22 @@ class _Stays(Exception):
 
 
 def find_pipelines(function: Any, staying: list[CopyInTurn] | None = None) -> list[Pipeline]:
-    """The plans of all loops that have one, outer loops first; none where an expression is too large to look through.
+    """The plans of all loops that have one, outer loops first.
 
-    staying: gets the copies of such loops that cannot run ahead.
+    staying: gets the copies of such loops that cannot run ahead; those of all where an expression of the launch is too
+    large to look through.
     """
     inside = list(each_statement(function.body))
     loops = [node for node in inside if isinstance(node, tir.For) and wanted_stages(node) > 1]
-    if not loops or not all(manageable(expr) for node in inside for expr in _expressions(node)):
+    if not loops:
+        return []
+    found: list[CopyInTurn] = [] if staying is None else staying
+    if not all(walkable(expr) for node in inside for expr in _expressions(node)):
+        reason = "an expression of the kernel is too long to look for its tile in"
+        every = [(node, call) for node in loops for one in statements(node.body) for call, *_ in _tile_copies(one)]
+        found += [CopyInTurn(node, call, reason) for node, call in every]
         return []
     sources = views(function.body)
-    found: list[CopyInTurn] = [] if staying is None else staying
     plans = [plan for plan in (_plan(node, sources, found) for node in loops) if plan is not None]
     return _with_tiles_of_their_own(plans, function.body, found)
 
@@ -133,7 +139,7 @@ def wanted_stages(node: Any) -> int:
 
 def _plan(node: Any, sources: dict[Any, Any], staying: list[CopyInTurn]) -> Pipeline | None:
     body = tuple(statements(node.body))
-    by_hand = any(_operation(one) in _BY_HAND for one in body)
+    by_hand = any(statement_name(one) in _BY_HAND for one in body)
     jumps = [at for at, one in enumerate(body) if leaves(one)]
     end = jumps[0] if jumps else len(body)
     turn = _Turn([Effects(one, sources) for one in body], body, sources)
@@ -143,6 +149,8 @@ def _plan(node: Any, sources: dict[Any, Any], staying: list[CopyInTurn]) -> Pipe
             try:
                 if by_hand:
                     raise _Stays("the loop starts its copies by hand")
+                if any(effect.orders for effect in turn.effects):
+                    raise _Stays("the turn waits for other blocks, or they for it, by an atomic operation")
                 if inside and inner is None:
                     raise _Stays(f"it stands in {inside}")
                 if position > end:
@@ -156,10 +164,6 @@ def _plan(node: Any, sources: dict[Any, Any], staying: list[CopyInTurn]) -> Pipe
     stages = wanted_stages(node)
     early = any(leaves(one, tir.Break) for one in body)
     return Pipeline(node, body, stages, stages, _grouped(producers), early)
-
-
-def _operation(node: Any) -> str | None:
-    return operation_name(node.value) if isinstance(node, tir.Evaluate) else None
 
 
 def _tile_copies(node: Any) -> Iterator[tuple[TileCall, str, int | None]]:
@@ -177,7 +181,7 @@ def _tile_copies(node: Any) -> Iterator[tuple[TileCall, str, int | None]]:
 
 
 def _nested_copies(node: Any, inside: str) -> Iterator[tuple[TileCall, str]]:
-    if _operation(node) == "copy":
+    if statement_name(node) == "copy":
         call = read(node.value, node.span)
         if scope(call["source"].buffer) == "global" and scope(call["target"].buffer) == SHARED:
             yield call, inside
@@ -226,8 +230,7 @@ class _Turn:
         uses = [at for at, effect in enumerate(self.effects) if tile in effect.reads]
         if uses and uses[0] < position:
             raise _Stays(f"a turn reads `{name}` before it copies")
-        if not uses or any(tile in effect.other for effect in self.effects):
-            raise _Stays(f"`{name}` is used in a way that needs it in one place")
+        self._check_uses(uses, tile, self.effects)
         return Producer(position, uses[0], self._moved(call), tile)
 
     def conditional(self, position: int, inner: int, call: TileCall) -> Producer:
@@ -247,8 +250,7 @@ class _Turn:
         uses = [at for at, effect in enumerate(within) if tile in effect.reads]
         if uses and uses[0] < inner:
             raise _Stays(f"a turn reads `{name}` before it copies")
-        if not uses or any(tile in effect.other for effect in within):
-            raise _Stays(f"`{name}` is used in a way that needs it in one place")
+        self._check_uses(uses, tile, within)
         bound = self.bound
         try:
             self.bound = bound | {one.var: one.value for one in parts if isinstance(one, tir.Bind)}
@@ -258,6 +260,14 @@ class _Turn:
         condition = self._expanded(node.condition)
         self._check_known(condition, "the condition that it stands under")
         return Producer(position, position, moved, tile, condition, inner)
+
+    @staticmethod
+    def _check_uses(uses: list[int], tile: Any, effects: list[Effects]) -> None:
+        """_Stays where versions of a tile would serve nobody, or not everybody."""
+        if any(tile in effect.other for effect in effects):
+            raise _Stays(f"`{tile.name}` is used in a way that needs it in one place")
+        if not uses:
+            raise _Stays(f"nothing in the turn reads `{tile.name}`")
 
     def _checked(self, call: TileCall) -> tuple[Any, str]:
         """The tile and its name; _Stays where no order of the statements would let the copy run ahead."""
@@ -292,6 +302,8 @@ class _Turn:
             if not used:
                 break
             index = substitute(index, used)
+            if not walkable(index):
+                raise _Stays("its place is worked out in too many steps to look through")
         return index
 
     def _check_known(self, expr: Any, what: str) -> None:

@@ -19,7 +19,7 @@ from tilelang_nb.source.text import Span
 
 from .spans import source_span
 
-MARK = re.compile(r"\s*# @@(\d+)$")
+MARK = "# @@"
 PLACEHOLDER = re.compile(r'"@@string(\d+)@@"')
 # The printer moves other strings into metadata that it does not show.
 PLAIN_STRING = re.compile(r"[ !#-\[\]-~]*")
@@ -38,15 +38,15 @@ class PrintedLine(NamedTuple):
 def printed_lines(func: tir.PrimFunc) -> list[PrintedLine]:
     """The lines of `func.script()` without its import comments, and the place each comes from."""
     whole = source_span(func.span)
-    func, strings = _without_odd_strings(func)
+    nodes, literals = _parts(func.body)
+    func, strings = _without_odd_strings(func, literals)
+    if strings:
+        nodes, _ = _parts(func.body)
     marked: list[Any] = []
     unmarked: dict[type, list[Any]] = {tir.AttrStmt: [], tir.Break: [], tir.Continue: []}
-
-    def collect(node: tir.Stmt) -> None:
-        if not isinstance(node, tir.SeqStmt):
+    for node in nodes:
+        if type(node) is not tir.SeqStmt:
             unmarked.get(type(node), marked).append(node)
-
-    tvm_ffi.structural_walk(func.body, (tir.Stmt, collect), order="pre")
     text = func.script(obj_to_annotate={node: f"@@{number}" for number, node in enumerate(marked)})
     if strings:
         text = PLACEHOLDER.sub(lambda found: repr(strings[int(found[1])]), text)
@@ -54,18 +54,28 @@ def printed_lines(func: tir.PrimFunc) -> list[PrintedLine]:
     return list(_with_spans(text, whole, marked, ordered))
 
 
+def _parts(body: Any) -> tuple[list[Any], list[StringImm]]:
+    """The statements, outer ones first, and the strings in them."""
+    nodes: list[Any] = []
+    literals: list[StringImm] = []
+    tvm_ffi.structural_walk(body, [(tir.Stmt, nodes.append), (StringImm, literals.append)], order="pre")
+    return nodes, literals
+
+
 def _with_spans(
     text: str, whole: Span | None, marked: list[Any], ordered: dict[type, Iterator[Any]]
 ) -> Iterator[PrintedLine]:
     above: Any = None  # the mark of a compound statement stands alone on the line above it
     branches: dict[int, Any] = {}  # indentation of an `if` -> its node, for its `else`
+    places: dict[Any, Span | None] = {}
     before_body = True
     for line in _shown(text):
-        mark = MARK.search(line)
-        node = marked[int(mark[1])] if mark else None
-        line = line[: mark.start()] if mark else line
+        before_mark, mark, number = line.rpartition(MARK)
+        node = None
+        if mark and number.isdecimal():
+            node, line = marked[int(number)], before_mark.rstrip()
         words = line.strip()
-        if mark and not words:
+        if node is not None and not words:
             above = node
             continue
         node, above = above or node, None
@@ -78,12 +88,14 @@ def _with_spans(
             node = branches.get(indent)
         if words.startswith("if "):
             branches[indent] = node
-        span = source_span(node.span) if node is not None else None
         if node is not None:
             before_body = False
-        elif before_body and words:
-            span = whole
-        yield PrintedLine(line, span, node.span if node is not None else None)
+            origin = node.span
+            if origin not in places:
+                places[origin] = source_span(origin)
+            yield PrintedLine(line, places[origin], origin)
+        else:
+            yield PrintedLine(line, whole if before_body and words else None)
 
 
 def _shown(text: str) -> list[str]:
@@ -92,9 +104,11 @@ def _shown(text: str) -> list[str]:
     return "\n".join(lines).strip("\n").split("\n")
 
 
-def _without_odd_strings(func: tir.PrimFunc) -> tuple[tir.PrimFunc, list[str]]:
+def _without_odd_strings(func: tir.PrimFunc, literals: list[StringImm]) -> tuple[tir.PrimFunc, list[str]]:
     """Quotes, line ends and other characters replaced by numbered placeholders, and the strings they stand for."""
     strings: list[str] = []
+    if all(PLAIN_STRING.fullmatch(text) for text in {literal.value for literal in literals}):
+        return func, strings
 
     def replace(literal: StringImm) -> StringImm:
         if PLAIN_STRING.fullmatch(literal.value):
@@ -103,4 +117,4 @@ def _without_odd_strings(func: tir.PrimFunc) -> tuple[tir.PrimFunc, list[str]]:
         return StringImm(f"@@string{len(strings) - 1}@@")
 
     body = tvm_ffi.structural_map(func.body, (StringImm, replace))
-    return (func.with_body(body) if strings else func), strings
+    return func.with_body(body), strings

@@ -15,11 +15,16 @@ from tvm import tirx as tir
 
 from tilelang_nb.language.expression_size import BINARY, LEAVES
 from tilelang_nb.language.expression_size import manageable as manageable
+from tilelang_nb.language.expression_size import walkable as walkable
+from tilelang_nb.language.tvm_arrays import elements as elements
 
 Var = tvm.ir.Var
 Load = tvm.ir.TensorLoad
 Call = tvm.ir.Call
 IntImm = tir.IntImm
+# Types are compared, not asked with `isinstance`: TVM's classes have no subclasses here, and are abstract base classes,
+# for which that takes ten times as long.
+WITH_BODY = frozenset([tir.For, tir.While, tir.AttrStmt])
 
 
 def nothing(span: Any = None) -> tir.Stmt:
@@ -29,16 +34,20 @@ def nothing(span: Any = None) -> tir.Stmt:
 
 def is_nothing(statement: Any) -> bool:
     """A statement without effect, as passes leave behind."""
-    if isinstance(statement, tir.Evaluate):
-        return isinstance(statement.value, IntImm)
-    return isinstance(statement, tir.SeqStmt) and all(is_nothing(one) for one in statement.seq)
+    kind = type(statement)
+    if kind is tir.Evaluate:
+        return type(statement.value) is IntImm
+    return kind is tir.SeqStmt and all(map(is_nothing, elements(statement.seq)))
 
 
 def statements(statement: Any) -> list[Any]:
     """The statements of a sequence, or the statement itself; nested sequences are opened."""
-    if not isinstance(statement, tir.SeqStmt):
+    if type(statement) is not tir.SeqStmt:
         return [statement]
-    return [one for part in statement.seq for one in statements(part)]
+    parts = elements(statement.seq)
+    if any(type(part) is tir.SeqStmt for part in parts):
+        return [one for part in parts for one in statements(part)]
+    return parts
 
 
 def sequence(parts: Iterable[Any], span: Any = None) -> Any:
@@ -80,13 +89,14 @@ def loop(node: Any, **changes: Any) -> Any:
 
 def map_children(node: Any, visit: Callable[[Any], Any]) -> Any:
     """The statement with `visit` applied to the statements directly inside it."""
-    if isinstance(node, tir.SeqStmt):
-        before = list(node.seq)
+    kind = type(node)
+    if kind is tir.SeqStmt:
+        before = elements(node.seq)
         after = [visit(one) for one in before]
         return node if all(a is b or a.same_as(b) for a, b in zip(after, before)) else sequence(after, node.span)
-    if isinstance(node, tir.For | tir.While | tir.AttrStmt):
+    if kind in WITH_BODY:
         return with_body(node, visit(node.body))
-    if isinstance(node, tir.IfThenElse):
+    if kind is tir.IfThenElse:
         then, other = visit(node.then_case), None if node.else_case is None else visit(node.else_case)
         if then.same_as(node.then_case) and (other is None or other.same_as(node.else_case)):
             return node
@@ -96,16 +106,19 @@ def map_children(node: Any, visit: Callable[[Any], Any]) -> Any:
 
 def each_statement(node: Any) -> Iterator[Any]:
     """A statement and all inside it, parents first; expressions, which may be without bounds, are not looked at."""
-    yield node
-    if isinstance(node, tir.SeqStmt):
-        for one in node.seq:
-            yield from each_statement(one)
-    elif isinstance(node, tir.For | tir.While | tir.AttrStmt):
-        yield from each_statement(node.body)
-    elif isinstance(node, tir.IfThenElse):
-        yield from each_statement(node.then_case)
-        if node.else_case is not None:
-            yield from each_statement(node.else_case)
+    waiting = [node]
+    while waiting:
+        one = waiting.pop()
+        yield one
+        kind = type(one)
+        if kind is tir.SeqStmt:
+            waiting += reversed(elements(one.seq))
+        elif kind in WITH_BODY:
+            waiting.append(one.body)
+        elif kind is tir.IfThenElse:
+            if one.else_case is not None:
+                waiting.append(one.else_case)
+            waiting.append(one.then_case)
 
 
 def branch(condition: Any, then: Any, other: Any = None, span: Any = None) -> Any:
@@ -156,7 +169,7 @@ def _collect_loads(node: Any, found: list[Any]) -> None:
         _collect_loads(node.a, found)
         _collect_loads(node.b, found)
     elif kind is Load:
-        for index in node.indices:
+        for index in elements(node.indices):
             _collect_loads(index, found)
         found.append(node)
     else:

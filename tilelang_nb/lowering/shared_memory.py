@@ -29,7 +29,7 @@ from .annotated_layouts import ordered_tiles
 from .architecture import capability
 from .barriers import WARP_GROUPS
 from .context import SHARED, LaunchContext, SharedBuffer
-from .rewrite import map_children, nothing, scope, sequence, substitute, with_body
+from .rewrite import elements, map_children, nothing, scope, sequence, substitute, with_body
 from .signals import SIGNALS, TURNS, is_at
 from .views import root, views
 
@@ -158,29 +158,30 @@ class _Lifetimes:
 
     def _statement(self, node: Any) -> None:
         self.position += 1
-        if isinstance(node, tir.SeqStmt):
-            for child in node.seq:
+        kind = type(node)
+        if kind is tir.SeqStmt:
+            for child in elements(node.seq):
                 self._statement(child)
-        elif isinstance(node, tir.AllocBuffer):
+        elif kind is tir.AllocBuffer:
             if scope(node.buffer).startswith("shared"):
                 count = math.prod(int(extent) for extent in node.buffer.ty.shape)
                 size = max(1, -(-tvm.DataType(str(node.buffer.ty.dtype)).bits // 8)) * count
                 self.tiles[node.buffer] = _Tile(node.buffer, node.span, size)
-        elif isinstance(node, tir.For | tir.While):
-            parts = (node.min, node.extent) if isinstance(node, tir.For) else (node.condition,)
+        elif kind is tir.For or kind is tir.While:
+            parts = (node.min, node.extent) if kind is tir.For else (node.condition,)
             begin, end, used = self._within(*parts, node.body)
             for buffer in used:
                 self.tiles[buffer].use(begin, end)
-        elif isinstance(node, tir.IfThenElse):
+        elif kind is tir.IfThenElse:
             for part in (node.condition, node.then_case, node.else_case):
                 if part is not None:
                     self._part(part)
-        elif isinstance(node, tir.AttrStmt):
+        elif kind is tir.AttrStmt:
             if node.attr_key == WARP_GROUPS:
                 self.groups.append(self._within(node.body))
             else:
                 self._statement(node.body)
-        elif self.tiles and not isinstance(node, tir.DeclBuffer):
+        elif self.tiles and kind is not tir.DeclBuffer:
             tvm_ffi.structural_walk(node, self._handlers)
 
 

@@ -1,7 +1,7 @@
 """simplify: fold what the stages left behind.
 
 Indices and conditions over indices are folded, loops of one turn and branches that are never taken go, empty
-statements go.
+statements go; neighbours under an equal condition become one `if`.
 Float arithmetic stays as it is written: `x * 0` and `x - x` are not 0 for infinities and NaN.
 """
 
@@ -15,6 +15,7 @@ from tvm import tirx as tir
 from tvm.ir import Range
 
 from .context import LaunchContext
+from .equal_conditions import joined
 from .index_arithmetic import fold_indices
 from .rewrite import (
     Load,
@@ -48,7 +49,8 @@ class _Simplifier:
             return self._if(node)
         if kind is tir.BufferStore:
             return fold_indices(node, self.analyzer)
-        return map_children(node, self.statement)
+        after = map_children(node, self.statement)
+        return joined(after) if kind is tir.SeqStmt else after
 
     def _for(self, node: Any) -> Any:
         low, extent = constant(node.min), constant(node.extent)

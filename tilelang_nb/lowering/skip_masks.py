@@ -49,7 +49,7 @@ def skip_masks(function: Any, launch: LaunchContext) -> Any:
         return uniformity[0].is_uniform(expr)
 
     def visit(node: Any) -> Any:
-        if not isinstance(node, tir.For) or int(node.kind) != tir.ForKind.PARALLEL:
+        if type(node) is not tir.For or int(node.kind) != tir.ForKind.PARALLEL:
             return map_children(node, visit)
         return _Nest(node, launch, uniform).divided()
 

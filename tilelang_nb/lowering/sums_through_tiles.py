@@ -25,6 +25,7 @@ from .views import root, views
 THROUGH_TILES = "sums through tiles"  # fragment -> ThroughTile
 _TRIED = "sums tried through tiles"  # the fragments that were asked for
 _BEFORE = "tile program before sums through tiles"
+_INSTEAD = "sums through tiles instead of others"  # fragment -> those for which it went there
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,22 @@ def put_through_tiles(buffers: set[Any], launch: LaunchContext) -> bool:
     through.update(made)
     launch.facts["tile"] = original if body.same_as(original.body) else original.with_body(body)
     return bool(failed) or bool(buffers & made.keys())
+
+
+def put_others_through_tiles(buffers: set[Any], others: set[Any], launch: LaunchContext) -> bool:
+    """The same for one of the others, which then leaves the loops that these fragments stay in; what did not help is
+    taken back.  True if something changed.
+    """
+    instead: dict[Any, set[Any]] = launch.facts.setdefault(_INSTEAD, {})
+    for other in [one for one, helped in instead.items() if helped & buffers]:
+        del instead[other]
+        if put_through_tiles({other}, launch):
+            return True
+    for other in sorted(others - launch.facts[_TRIED], key=lambda buffer: str(buffer.name)):
+        if put_through_tiles({other}, launch):
+            instead[other] = set(buffers)
+            return True
+    return False
 
 
 class _Split:

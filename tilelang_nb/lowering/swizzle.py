@@ -22,7 +22,7 @@ from .context import SHARED, LaunchContext
 from .gemm.wgmma import DESCRIPTOR
 from .hopper.tensor_tiles import TensorTile
 from .index_arithmetic import fold
-from .rewrite import Load, constant, dtype_of, map_children, sequence, walk
+from .rewrite import Load, constant, dtype_of, element_bytes, map_children, sequence, walk
 from .shared_memory import MAPPED, TILES
 
 BARRIERS = ("tirx.tvm_storage_sync", "tirx.ptx.bar_sync_count")
@@ -129,8 +129,7 @@ def _swizzles(body: Any, launch: LaunchContext) -> dict[Any, Swizzle]:
             continue
         if buffer not in wanted or buffer in viewed or len(buffer.shape) < 2:
             continue
-        size = max(tvm.DataType(dtype_of(buffer)).bits // 8, 1)
-        swizzle = swizzle_for(int(buffer.shape[-1]), size)
+        swizzle = swizzle_for(int(buffer.shape[-1]), element_bytes(buffer))
         if swizzle is not None and swizzle.moves:
             found[buffer] = swizzle
     return found

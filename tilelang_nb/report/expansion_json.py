@@ -58,7 +58,8 @@ def _node(node: Any, text: Text, places: _Places, number: int, here: bool, share
     inside = here if node.kind != "macro" else defined_in(node, text)
     names: dict[str, None] = {}
     bound = []
-    for turn in node.iterations:
+    turns = node.iterations
+    for turn in turns:
         bound.append(turn.names)
         names.update(dict.fromkeys(bound[-1]))
     header = text.line(node.line).strip()[:WIDEST_HEADER] if here else ""
@@ -72,19 +73,22 @@ def _node(node: Any, text: Text, places: _Places, number: int, here: bool, share
         "names": list(names),
         "iterations": [
             _iteration(turn, [_value(held, name) for name in names], text, places, number, inside, shared)
-            for turn, held in zip(node.iterations, bound)
+            for turn, held in zip(turns, bound)
         ],
     }
 
 
 def _value(held: dict[str, str], name: str) -> str | None:
-    return string(_written(held[name])) if name in held else None
+    if name not in held:
+        return None
+    value = held[name]
+    return string(_written(value) if "T." in value else value)
 
 
 @lru_cache(maxsize=4096)
 def _written(value: str) -> str:
     """A value as a kernel would write it: `row[i + 1]` for TVM's `row[T.Add(i, 1)]`."""
-    return readable([value])[0] if "T." in value else value
+    return readable([value])[0]
 
 
 def _iteration(
@@ -98,9 +102,11 @@ def _iteration(
         "children": [
             _node(child, text, places, number, here, shared)
             for child, number in zip(children, places.numbers(outer, children))
-        ],
+        ]
+        if children
+        else [],
     }
-    if any(child.kind == "comprehension" for child in children):
+    if children and any(child.kind == "comprehension" for child in children):
         later = [list(interval) for interval in turn.intervals[1:]]
         if later:
             entry["also"] = later

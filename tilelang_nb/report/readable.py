@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 
 from ..language.tile_program import PREFIX, SIGNATURES
-from .readable_ptx import PTX, instruction
+from .readable_ptx import PTX, dotted, instruction
 
-Shapes = dict[str, tuple[str, ...]]
+Shape = tuple[str, ...]
+Shapes = dict[str, Shape]
 
+# A line without any of these has no trigger below.
+SOME_TRIGGER = ("T.", "annotations=", "TypeVar(")
 # Text that can occur only in lines that are written anew: a cheap test before a line is parsed.
 TRIGGERS = (
     "T.call_extern(",
@@ -32,6 +36,8 @@ TRIGGERS = (
     "T.int64()",
     "TypeVar(",
 )
+WORD = re.compile(r"\w+")
+REGION = PREFIX + "region"  # what looks at the shape of a buffer
 OPERATOR_CALL = re.compile(r"\bT\.(?:Add|Sub|Mul|Div|FloorDiv|FloorMod|EQ|NE|LT|LE|GT|GE|And|Or)\(")
 # Operands that a reader knows by their place; the others are written by name.
 BY_PLACE = {"source", "target", "a", "b", "c", "buffer", "barrier", "value", "message", "condition", "layout", "parity"}
@@ -62,6 +68,7 @@ OPERATORS = {
     "T.And": "and",
     "T.Or": "or",
 }
+WITHOUT_PARTS = frozenset([ast.Name, ast.Constant, ast.Load, ast.Store])
 OPERATIONS = (ast.BinOp, ast.UnaryOp, ast.Compare, ast.BoolOp, ast.IfExp, ast.Attribute)
 DEVICE_CALLS = {"tl_print": "T.print", "tl_device_assert": "T.device_assert"}
 ATOMIC = "tl_atomic_"
@@ -75,20 +82,35 @@ def readable(lines: Iterable[str]) -> list[str]:
     return [_readable_line(line, shapes) for line in printed]
 
 
+def forget() -> None:
+    """Forget the lines that were written before."""
+    _written.cache_clear()
+    _shapes_of.cache_clear()
+
+
 def _readable_line(line: str, shapes: Shapes) -> str:
+    if not any(word in line for word in SOME_TRIGGER):
+        return line
     if not any(trigger in line for trigger in TRIGGERS) and not OPERATOR_CALL.search(line):
         return line
     body = line.lstrip()
+    named = {name: shapes[name] for name in WORD.findall(body) if name in shapes} if REGION in body else {}
+    return line[: len(line) - len(body)] + _written(body, tuple(named.items()))
+
+
+@lru_cache(maxsize=4096)  # most lines of a stage stand in the stages before it, and in those of the cell's last run
+def _written(body: str, shapes: tuple[tuple[str, Shape], ...]) -> str:
+    """A line without its indentation in readable form.  shapes: of the buffers that it names."""
     try:
         tree = _parsed(body)
-        return line[: len(line) - len(body)] + _Writer(body, shapes).written(tree) if tree else line
+        return _Writer(body, dict(shapes)).written(tree) if tree else body
     except (ValueError, TypeError, LookupError, AttributeError, SyntaxError, RecursionError):
-        return line  # an unexpected form is shown as TVM printed it
+        return body  # an unexpected form is shown as TVM printed it
 
 
 def _parsed(body: str) -> ast.Module | None:
     """The syntax of one printed line; a header such as `for ...:` gets a body."""
-    for text in (body, body + " pass", f"if 1:\n pass\n{body} pass"):
+    for text in (*([] if body.endswith(":") else [body]), body + " pass", f"if 1:\n pass\n{body} pass"):
         try:
             return ast.parse(text)
         except SyntaxError:
@@ -100,28 +122,48 @@ def _shapes(lines: list[str]) -> Shapes:
     """The shape of every buffer, as printed, by its printed name."""
     found: Shapes = {}
     for line in lines:
-        if "T.Buffer(" not in line and "T.alloc_" not in line and "T.decl_buffer(" not in line:
-            continue
-        tree = _parsed(line.lstrip())
-        for node in ast.walk(tree) if tree else ():
-            if isinstance(node, ast.arg) and isinstance(node.annotation, ast.Call):
-                name, call = node.arg, node.annotation
-            elif (
-                isinstance(node, ast.Assign)
-                and isinstance(node.targets[0], ast.Name)
-                and isinstance(node.value, ast.Call)
-            ):
-                name, call = node.targets[0].id, node.value
-            else:
-                continue
-            if call.args and isinstance(call.args[0], ast.Tuple):
-                found[name] = tuple(_extent(element) for element in call.args[0].elts)
+        if "T.Buffer(" in line or "T.alloc_" in line or "T.decl_buffer(" in line:
+            found.update(_shapes_of(line.lstrip()))
     return found
+
+
+@lru_cache(maxsize=1024)
+def _shapes_of(body: str) -> tuple[tuple[str, Shape], ...]:
+    """The buffers that a line defines."""
+    tree = _parsed(body)
+    return tuple(_defined(tree)) if tree else ()
+
+
+def _defined(tree: ast.Module) -> Iterator[tuple[str, Shape]]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.arg) and isinstance(node.annotation, ast.Call):
+            name, call = node.arg, node.annotation
+        elif (
+            isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and isinstance(node.value, ast.Call)
+        ):
+            name, call = node.targets[0].id, node.value
+        else:
+            continue
+        if call.args and isinstance(call.args[0], ast.Tuple):
+            yield name, tuple(_extent(element) for element in call.args[0].elts)
 
 
 def _extent(node: ast.expr) -> str:
     """An extent; a symbolic one is printed as a string where its variable is not defined yet."""
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ast.unparse(node)
+
+
+def _parts(node: ast.AST) -> Iterable[ast.AST]:
+    """The nodes directly inside; without operators, where there are many nodes of a class."""
+    if isinstance(node, ast.BinOp):
+        return node.left, node.right
+    if isinstance(node, ast.Subscript):
+        return node.value, node.slice
+    if isinstance(node, ast.Attribute):
+        return (node.value,)
+    if isinstance(node, ast.Call):
+        return node.func, *node.args, *node.keywords
+    return ast.iter_child_nodes(node)
 
 
 class _Writer:
@@ -150,7 +192,9 @@ class _Writer:
         return "".join(pieces) + self.line[position:stop].decode()
 
     def replacements(self, parent: ast.AST) -> Iterable[tuple[int, int, str]]:
-        for node in ast.iter_child_nodes(parent):
+        for node in _parts(parent):
+            if type(node) in WITHOUT_PARTS:
+                continue
             new = self.anew(node)
             if new is None:
                 yield from self.replacements(node)
@@ -161,11 +205,11 @@ class _Writer:
 
     def anew(self, node: ast.AST) -> str | None:
         """The readable form of a node that has one of its own."""
-        if isinstance(node, ast.Subscript) and ast.unparse(node.value) == "T.let":
+        if isinstance(node, ast.Subscript) and dotted(node.value) == "T.let":
             return self.text(node.slice)
         if not isinstance(node, ast.Call):
             return None
-        name = ast.unparse(node.func)
+        name = dotted(node.func)
         if name == "T.call_extern":
             return self.extern(node)
         if _is_operator(node):
@@ -250,13 +294,13 @@ class _Writer:
         """An operand; a typed constant `T.float32(0.0)` is its number."""
         if isinstance(operand, ast.Call) and len(operand.args) == 1 and isinstance(operand.args[0], ast.Constant):
             value = operand.args[0].value
-            if isinstance(value, (bool, int, float)) and ast.unparse(operand.func).startswith("T."):
+            if isinstance(value, (bool, int, float)) and dotted(operand.func).startswith("T."):
                 return self.text(operand.args[0])
         return self.text(operand)
 
     def pointee(self, operand: ast.expr) -> str:
         """`T.address_of(C[0])` is the element `C[0]`."""
-        if isinstance(operand, ast.Call) and ast.unparse(operand.func) == "T.address_of":
+        if isinstance(operand, ast.Call) and dotted(operand.func) == "T.address_of":
             return self.text(operand.args[0])
         return self.text(operand)
 
@@ -265,7 +309,7 @@ class _Writer:
 
     def allocation(self, call: ast.Call) -> str | None:
         scope = _keyword(call, "scope")
-        name = ALLOCATIONS.get("local" if ast.unparse(call.func) == "T.alloc_local" else str(scope or "shared"))
+        name = ALLOCATIONS.get("local" if dotted(call.func) == "T.alloc_local" else str(scope or "shared"))
         operands = self.shape_and_dtype(call)
         return f"T.{name}({', '.join(operands[1:] if name == 'alloc_var' else operands)})" if name else None
 
@@ -274,7 +318,7 @@ class _Writer:
         (pointer,) = (word for word in call.keywords if word.arg == "data")
         call.keywords.remove(pointer)
         base, offset = pointer.value, ""
-        if isinstance(base, ast.Call) and ast.unparse(base.func) == "T.ptr_byte_offset":
+        if isinstance(base, ast.Call) and dotted(base.func) == "T.ptr_byte_offset":
             offset = self.text(base.args[1])
             base = base.args[0]
         source = self.text(base.value) if isinstance(base, ast.Attribute) and base.attr == "data" else self.text(base)
@@ -298,7 +342,7 @@ class _Writer:
 
     def loop(self, call: ast.Call) -> str:
         """`T.serial(8, annotations={"tl.num_stages": 3})` is `T.Pipelined(8, num_stages=3)`."""
-        name, options = ast.unparse(call.func), []
+        name, options = dotted(call.func), []
         kind = {"T.parallel": "T.Parallel"}.get(name, name)
         for word in call.keywords:
             if word.arg == "annotations" and isinstance(word.value, ast.Dict):
@@ -317,9 +361,9 @@ class _Writer:
 
     def size_variable(self, call: ast.Call) -> str | None:
         name, equals, _ = self.line.decode().partition(" = ")
-        if not equals or not name.isidentifier() or (ast.unparse(call.func) != "TypeVar" and call.args):
+        if not equals or not name.isidentifier() or (dotted(call.func) != "TypeVar" and call.args):
             return None
-        dtype = ast.unparse(call.func).removeprefix("T.")
+        dtype = dotted(call.func).removeprefix("T.")
         return f'T.dynamic("{name}")' if dtype in ("int32", "TypeVar") else f'T.dynamic("{name}", "{dtype}")'
 
 
@@ -353,7 +397,7 @@ def _plain(node: ast.AST | None) -> object:
 
 
 def _is_operator(node: ast.AST) -> bool:
-    return isinstance(node, ast.Call) and len(node.args) == 2 and ast.unparse(node.func) in OPERATORS
+    return isinstance(node, ast.Call) and len(node.args) == 2 and dotted(node.func) in OPERATORS
 
 
 def _is_absent(operand: ast.expr) -> bool:

@@ -24,7 +24,7 @@ def instruction(call: ast.Call, text: Callable[[ast.AST], str]) -> str | None:
     operands = call.args[: len(call.args) - len(modifiers)]
     if not modifiers:
         return None
-    words = [*ast.unparse(call.func).removeprefix(PTX).split("."), *(word for word in modifiers[:-1] if word)]
+    words = [*dotted(call.func).removeprefix(PTX).split("."), *(word for word in modifiers[:-1] if word)]
     shown = ", ".join(_operands(operands, text))
     if all(word.isidentifier() for word in words):
         return f"{PTX}{'.'.join(word + '_' if keyword.iskeyword(word) else word for word in words)}({shown})"
@@ -50,7 +50,7 @@ def _operands(nodes: list[ast.expr], text: Callable[[ast.AST], str]) -> list[str
 
 def _element(node: ast.expr, text: Callable[[ast.AST], str]) -> str:
     """What an address is the address of."""
-    while isinstance(node, ast.Call) and ast.unparse(node.func) in _POINTERS and node.args:
+    while isinstance(node, ast.Call) and dotted(node.func) in _POINTERS and node.args:
         node = node.args[0]
     return text(node)
 
@@ -70,15 +70,27 @@ def _register(node: ast.expr) -> tuple[str, str, int] | None:
     """(array, index without its constant, constant) of `array[index + constant]`."""
     if not isinstance(node, ast.Subscript) or isinstance(node.slice, (ast.Tuple, ast.Slice)):
         return None
-    array, index = ast.unparse(node.value), node.slice
+    array, index = dotted(node.value), node.slice
     number = _number(index)
     if number is not None:
         return array, "", number
     if isinstance(index, ast.BinOp) and isinstance(index.op, ast.Add):
         number = _number(index.right)
         if number is not None:
-            return array, ast.unparse(index.left), number
-    return array, ast.unparse(index), 0
+            return array, dotted(index.left), number
+    return array, dotted(index), 0
+
+
+def dotted(node: ast.expr) -> str:
+    """What `ast.unparse` writes.  That takes long to begin, and most of what is asked for are names."""
+    words: list[str] = []
+    inner = node
+    while isinstance(inner, ast.Attribute):
+        words.append(inner.attr)
+        inner = inner.value
+    if not isinstance(inner, ast.Name):
+        return ast.unparse(node)
+    return ".".join([inner.id, *reversed(words)])
 
 
 def _number(node: ast.expr) -> int | None:

@@ -8,12 +8,11 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
-from tilelang_nb.source.uncopied import Uncopied
-
 from ..language.tile_effects import written_parameters
 from ..lowering import lower
 from ..simulator import Program
 from ..source.diagnostic import Diagnostic
+from ..source.uncopied import Uncopied
 from . import disk_cache
 from .device_launch import Loaded
 from .internal import internal_error

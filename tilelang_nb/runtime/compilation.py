@@ -11,14 +11,13 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, overload
 
-from tilelang_nb.source.uncopied import Uncopied
-
 from ..frontend.limits import VARIABLE, limits_of
 from ..frontend.session import Session
 from ..source.cures import with_fixes
 from ..source.diagnostic import Diagnostic, Refusal
 from ..source.document import without_magic
 from ..source.text import Text
+from ..source.uncopied import Uncopied
 from . import views
 from .errors import CompileError
 from .internal import internal_error

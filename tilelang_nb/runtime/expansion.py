@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from tilelang_nb.source.uncopied import Uncopied
+from ..source.uncopied import Uncopied
 
 # Gives, for the name of a stage, the number of the statement that each printed line comes from (None: from none).
 StatementsOf = Callable[[str], "list[int | None]"]
@@ -79,7 +79,8 @@ class ExpansionTurn:
     @property
     def children(self) -> tuple[ExpansionNode, ...]:
         """The loops, comprehensions and macro calls expanded within this turn."""
-        return tuple(ExpansionNode(child, self.printed) for child in self.turn.children)
+        children = self.turn.children
+        return tuple(ExpansionNode(child, self.printed) for child in children) if children else ()
 
     def lines(self, stage: str) -> tuple[int, ...]:
         """Numbers, from 1, of the lines of a stage's text that come from this turn.  KeyError: there is no such

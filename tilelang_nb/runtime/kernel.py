@@ -7,13 +7,12 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, NoReturn, overload
 
-from tilelang_nb.source.uncopied import Uncopied
-
 from ..layout.maps import Layouts
 from ..lowering.pipeline_steps import Pipelines
 from ..source import catalogue as say
 from ..source.diagnostic import Diagnostic, Refusal
 from ..source.text import Span, Text
+from ..source.uncopied import Uncopied
 from . import launch_record, views
 from .arguments import bind, uninitialised
 from .build import Build
@@ -117,7 +116,7 @@ class Kernel(Uncopied):
         return self._build
 
     def _ready(self) -> Build:
-        """The build, if the kernel can be launched."""
+        """The build.  CompileError: the kernel was refused."""
         build = self.build()
         if build is None or not self.ok:
             raise CompileError(self.diagnostics, self.text)
@@ -353,9 +352,7 @@ class Kernel(Uncopied):
         """Something of the device code.  CompileError, or LaunchError: it cannot be had here."""
         from ..device import DeviceError
 
-        build = self.build()
-        if build is None or not build.ok:
-            raise CompileError(self.diagnostics, self.text)
+        build = self._ready()
         try:
             if build.device.diagnostics:
                 raise DeviceError(build.device.diagnostics[0])
@@ -393,10 +390,7 @@ class Kernel(Uncopied):
 
         CompileError: the kernel was refused.
         """
-        build = self.build()
-        if build is None or not build.ok:
-            raise CompileError(self.diagnostics, self.text)
-        return Layouts(build.lowered.maps)
+        return Layouts(self._ready().lowered.maps)
 
     @property
     def pipelines(self) -> tuple[Any, ...]:
@@ -405,10 +399,7 @@ class Kernel(Uncopied):
 
         CompileError: the kernel was refused.
         """
-        build = self.build()
-        if build is None or not build.ok:
-            raise CompileError(self.diagnostics, self.text)
-        return Pipelines(build.lowered.pipelines)
+        return Pipelines(self._ready().lowered.pipelines)
 
     @property
     def decisions(self) -> tuple[Any, ...]:
@@ -417,10 +408,7 @@ class Kernel(Uncopied):
 
         CompileError: the kernel was refused.
         """
-        build = self.build()
-        if build is None or not build.ok:
-            raise CompileError(self.diagnostics, self.text)
-        return tuple(build.lowered.decisions)
+        return tuple(self._ready().lowered.decisions)
 
     def inspect(self) -> Any:
         """The view of the kernel for a notebook."""

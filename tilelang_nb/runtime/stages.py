@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from tilelang_nb.source.uncopied import Uncopied
-
 from ..source.text import Span, Text
+from ..source.uncopied import Uncopied
 from . import views
 
 

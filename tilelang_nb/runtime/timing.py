@@ -29,7 +29,7 @@ def no_timing(what: str, span: Any = None, text: Any = None) -> LaunchError:
     """The refusal of a measurement where there is no device to measure."""
     message = say.TargetUnavailable(
         problem=f"{what}: the simulated device has no clock, its time says nothing about a GPU",
-        remedy="compare `k.counters` of two variants, or measure on a GPU",
+        remedy="compare the `counters` of two kernels, or measure on a GPU",
     )
     return LaunchError(message.at(span), text)
 

@@ -7,22 +7,10 @@ from typing import Any
 
 from ..source import catalogue as say
 from ..source.diagnostic import Diagnostic, Message, Note
-from ..source.text import Span
 from ..source.wording import with_article
+from .never_ending import NeverEnding
 from .translation.values import BULK_COPY, Site
-
-Place = tuple[tuple[int, int, int], tuple[int, int, int]]  # block, thread
-
-
-# What to do about a deadlock, by words of what the threads wait for; the first that is there.
-CURES = (
-    ("than were announced to it", "announce the bytes of every copy at its barrier, as `T.tma_copy` does for its own"),
-    ("that no copy brings", "announce only bytes that copies bring: `T.tma_copy` announces those of its own"),
-    ("phase that counts", "give `T.alloc_barrier` the number of arrivals in a phase, or let only so many arrive"),
-    ("barrier of the cluster", "let all threads of all blocks of the cluster come to it"),
-    ("registers for each thread", "let other warp groups give some back first: `T.dec_max_nreg(...)`"),
-    ("", "let every thread that the barrier counts arrive, once per phase"),
-)  # fmt: skip
+from .who import Place, called, does, numbered, user_span
 
 
 @dataclass
@@ -35,7 +23,7 @@ class Finding:
     count: int
 
 
-class Findings:
+class Findings(NeverEnding):
     """Collects; `diagnostics()` gives them sorted by line."""
 
     def __init__(self, sites: list[Site]):
@@ -104,7 +92,7 @@ class Findings:
                 problem = f"threads store different values to one element of `{here.buffer}` in one statement"
             else:
                 problem = (
-                    f"{_act(who, what)} an element of `{here.buffer}` that {_threads(whose)} {past},"
+                    f"{does(who, what)} an element of `{here.buffer}` that {called(whose)} {past},"
                     f" and nothing orders the two"
                 )
             shifted = here.space == "global" and here.span == there.span and {kind, earlier} == {"read", "write"}
@@ -113,7 +101,10 @@ class Findings:
             elif blocks and here.space == "shared":
                 remedy = "put `T.cluster_sync()` between the two accesses, or wait for a barrier of the copy"
             elif blocks:
-                remedy = "blocks run in any order: give each block its own elements, or use an atomic operation"
+                remedy = (
+                    "blocks run in any order: give each block its own elements, use an atomic operation, or let one"
+                    ' block wait for the other by atomic operations with `memory_order="release"` and `"acquire"`'
+                )
             elif roles:
                 remedy = (
                     "let the threads of the earlier access arrive at a barrier, at least one of each warp, and those of"
@@ -139,7 +130,7 @@ class Findings:
 
         def make() -> tuple[Message, tuple[Note, ...]]:
             what = {"read": "read", "write": "write", "atomic": "update"}[kind]
-            problem = f"{_act(who, what)} an element of `{here.buffer}` while an asynchronous copy is writing it"
+            problem = f"{does(who, what)} an element of `{here.buffer}` while an asynchronous copy is writing it"
             remedy = "put `T.ptx_wait_group(0)` before this"
             if not committed:
                 remedy = "put `T.ptx_commit_group()` after the copies, and `T.ptx_wait_group(0)` before this"
@@ -151,28 +142,39 @@ class Findings:
 
         self._add(("TL401", here.buffer, "in flight", str(here.span), str(there.span)), count, here, make)
 
-    def no_proxy_fence(self, site: int, other: int, who: tuple[Any, Any], count: int) -> None:
-        """An asynchronous read at `site` of what `who` stored at `other` in the ordinary way."""
+    def no_proxy_fence(
+        self, site: int, other: int, who: tuple[Any, Any], count: int, earlier: str, overwrites: bool
+    ) -> None:
+        """An asynchronous access at `site` to what `who` accessed at `other` in the ordinary way.
+
+        earlier: "load" or "store".  overwrites: whether the asynchronous access writes.
+        """
         here, there = self.sites[site], self.sites[min(other, len(self.sites) - 1)]
+        verb, past = ("read", "read") if earlier == "load" else ("store", "stored")
 
         def make() -> tuple[Message, tuple[Note, ...]]:
             problem = (
-                f"an asynchronous operation reads an element of `{here.buffer}` that {_threads(who)} stored, and no"
+                f"an asynchronous operation reads an element of `{here.buffer}` that {called(who)} stored, and no"
                 " fence makes ordinary stores visible to it"
             )
-            remedy = "let the threads that store call `T.fence_proxy_async()` before the barrier"
-            return say.SimulatedRace(problem=problem, remedy=remedy), (
-                Note("the store is here", user_span(there.span)),
-            )
+            if overwrites:
+                problem = (
+                    f"a bulk copy overwrites an element of `{there.buffer}` that {called(who)} {past}, and no fence"
+                    f" makes it wait for ordinary {earlier}s"
+                )
+            remedy = f"let the threads that {verb} call `T.fence_proxy_async()` before the barrier"
+            found = say.SimulatedRace(problem=problem, remedy=remedy)
+            return found, (Note(f"the {verb} is here", user_span(there.span)),)
 
-        self._add(("TL401", here.buffer, "fence", str(here.span), str(there.span)), count, here, make)
+        key = "overwritten without fence" if overwrites else "fence"
+        self._add(("TL401", here.buffer, key, verb, str(here.span), str(there.span)), count, here, make)
 
     def overwritten(self, site: int, other: int, reader: str, who: tuple[Any, Any], count: int) -> None:
         """A store at `site` into what the asynchronous operation that started at `other` was still reading."""
         here, there = self.sites[min(site, len(self.sites) - 1)], self.sites[other]
 
         def make() -> tuple[Message, tuple[Note, ...]]:
-            problem = f"{_act(who, 'write')} an element of `{there.buffer}` while {reader} is reading it"
+            problem = f"{does(who, 'write')} an element of `{there.buffer}` while {reader} is reading it"
             remedy = "wait until it is over before the tile is given free"
             if "asynchronous copy" in reader:
                 remedy = "put `T.ptx_wait_group(0)` before this: until then the copy may be reading"
@@ -191,7 +193,7 @@ class Findings:
         here = self.sites[site]
 
         def make() -> tuple[Message, tuple[Note, ...]]:
-            problem = f"{_act(where, 'read')} `{here.buffer}` while a matrix product is still adding to it"
+            problem = f"{does(where, 'read')} `{here.buffer}` while a matrix product is still adding to it"
             remedy = "put `T.wait_wgmma(0)` before this"
             return say.SimulatedRace(problem=problem, remedy=remedy), ()
 
@@ -224,8 +226,8 @@ class Findings:
 
         def make() -> tuple[Message, tuple[Note, ...]]:
             problem = (
-                f"{_act(where, 'read' if here.kind == 'read' else 'write')} `{here.buffer}[{_list(index)}]`,"
-                f" outside its shape ({_list(shape)}{',' if len(shape) == 1 else ''})"
+                f"{does(where, 'read' if here.kind == 'read' else 'write')} `{here.buffer}[{numbered(index)}]`,"
+                f" outside its shape ({numbered(shape)}{',' if len(shape) == 1 else ''})"
             )
             remedy = "guard the access with an `if`, or make the buffer larger"
             return say.SimulatedOutOfBounds(problem=problem, remedy=remedy), ()
@@ -236,7 +238,7 @@ class Findings:
         here = self.sites[site]
 
         def make() -> tuple[Message, tuple[Note, ...]]:
-            problem = f"{_act(where, 'copy')} {size} bytes of `{here.buffer}` that reach beyond its end"
+            problem = f"{does(where, 'copy')} {size} bytes of `{here.buffer}` that reach beyond its end"
             remedy = "copy fewer elements there, or make the buffer larger"
             return say.SimulatedOutOfBounds(problem=problem, remedy=remedy), ()
 
@@ -246,7 +248,7 @@ class Findings:
         here = self.sites[site]
 
         def make() -> tuple[Message, tuple[Note, ...]]:
-            problem = f"{_act(where, 'move')} {size} bytes of `{here.buffer}` at an address that is no multiple of it"
+            problem = f"{does(where, 'move')} {size} bytes of `{here.buffer}` at an address that is no multiple of it"
             remedy = f"start at a multiple of {size} bytes"
             return say.SimulatedOutOfBounds(problem=problem, remedy=remedy), ()
 
@@ -256,7 +258,7 @@ class Findings:
         here = self.sites[site]
 
         def make() -> tuple[Message, tuple[Note, ...]]:
-            problem = f"{_threads(where)} reaches for block {rank} of its cluster, which has {ranks} blocks"
+            problem = f"{called(where)} reaches for block {rank} of its cluster, which has {ranks} blocks"
             return say.SimulatedOutOfBounds(problem=problem, remedy=f"give 0 to {ranks - 1}"), ()
 
         self._add(("TL402", here, "cluster"), 1, here, make)
@@ -266,7 +268,7 @@ class Findings:
 
         def make() -> tuple[Message, tuple[Note, ...]]:
             what = "a register" if here.space == "local" else "an element"
-            problem = f"{_act(where, 'read')} {what} of `{here.buffer}` that nothing has written"
+            problem = f"{does(where, 'read')} {what} of `{here.buffer}` that nothing has written"
             remedy = f"write `{here.buffer}` first, for example with `T.clear({here.buffer})`"
             return say.SimulatedUninitialisedRead(problem=problem, remedy=remedy), ()
 
@@ -277,125 +279,34 @@ class Findings:
         here = self.sites[site]
 
         def make() -> tuple[Message, tuple[Note, ...]]:
-            problem = f"{_act(where, 'divide')} by 0"
+            problem = f"{does(where, 'divide')} by 0"
             remedy = "test the divisor first: `x // d if d != 0 else 0`"
             if here.kind.startswith("shift"):
                 dtype = here.kind.rpartition(" ")[2]
-                problem = f"{_act(where, 'shift')} {with_article(f'{dtype} value')} by {operand} bits"
+                problem = f"{does(where, 'shift')} {with_article(f'{dtype} value')} by {operand} bits"
                 remedy = "test the number of bits first, or cast to a wider type"
             return say.SimulatedUndefinedArithmetic(problem=problem, remedy=remedy), ()
 
         self._add(("TL406", here), count, here, make)
 
-    # ---- TL404, TL405 ----
+    # ---- TL404 ----
     def assertion(self, site: int, where: Place, message: str, count: int) -> None:
         here = self.sites[site]
 
         def make() -> tuple[Message, tuple[Note, ...]]:
-            problem = f"assertion failed: {message or 'no message'} ({_threads(where)})"
+            problem = f"assertion failed: {message or 'no message'} ({called(where)})"
             remedy = "the launch stopped here: check the arguments, or the condition"
             return say.DeviceAssertFailed(problem=problem, remedy=remedy), ()
 
         self._add(("TL404", here, message), count, here, make)
-
-    def divergent(self, site: int, where: Place, count: int) -> None:
-        here = self.sites[site]
-
-        def make() -> tuple[Message, tuple[Note, ...]]:
-            problem = f"only some threads of a block come to this barrier; {_act(where, 'do')} not"
-            remedy = "move the barrier out of the `if` or loop that differs between the threads of a block"
-            return say.SimulatedDeadlock(problem=problem, remedy=remedy), ()
-
-        self._add(("TL405", here, "divergent"), count, here, make)
-
-    def part_of_warp_group(self, site: int, where: Place, what: str = "matrix product") -> None:
-        here = self.sites[site]
-
-        def make() -> tuple[Message, tuple[Note, ...]]:
-            problem = f"only a part of a warp group comes to this {what}; {_act(where, 'do')} not"
-            remedy = "let all 128 threads of a warp group run it together"
-            return say.SimulatedDeadlock(problem=problem, remedy=remedy), ()
-
-        self._add(("TL405", here, "warp group"), 1, here, make)
-
-    def register_direction(self, site: int, increase: bool, count: int, held: int) -> None:
-        here = self.sites[site]
-
-        def make() -> tuple[Message, tuple[Note, ...]]:
-            verb, other = ("takes", "T.dec_max_nreg") if increase else ("gives back", "T.inc_max_nreg")
-            problem = f"this {verb} registers down to or up to {count} for each thread, and they hold {held}"
-            return say.RegisterShare(problem=problem, remedy=f"write `{other}({count})`"), ()
-
-        self._add(("TL405", here, "registers"), 1, here, make)
-
-    def deadlock(self, site: int, text: str) -> None:
-        here = self.sites[site] if 0 <= site < len(self.sites) else None
-
-        def make() -> tuple[Message, tuple[Note, ...]]:
-            remedy = next(remedy for words, remedy in CURES if words in text)
-            return say.SimulatedDeadlock(problem=f"no thread can go on: {text}", remedy=remedy), ()
-
-        self._add(("TL405", here, "deadlock"), 1, here, make)
-
-    def endless(self, site: int, steps: int) -> None:
-        here = self.sites[site]
-
-        def make() -> tuple[Message, tuple[Note, ...]]:
-            problem = f"no end after {steps} loop turns"
-            remedy = "check that the loop's condition becomes false"
-            return say.SimulatedDeadlock(problem=problem, remedy=remedy), ()
-
-        self._add(("TL405", here, "endless"), 1, here, make)
-
-    def same_turns(self, site: int) -> None:
-        """A `while` at `site` that does the same turn for ever."""
-        here = self.sites[site]
-
-        def make() -> tuple[Message, tuple[Note, ...]]:
-            problem = "this loop does the same turn for ever: no statement in it changes what its condition reads"
-            remedy = (
-                "change the condition in the loop; if it waits for another block, let a second kernel do the rest: on"
-                " the simulated device no other block runs while a block waits"
-            )
-            return say.SimulatedDeadlock(problem=problem, remedy=remedy), ()
-
-        self._add(("TL405", here, "same turns"), 1, here, make)
 
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         result = []
         for finding in self._groups.values():
             notes = finding.notes
             if finding.count > 1:
-                notes = (*notes, Note(f"{finding.count} times in this launch"))
+                notes = (*notes, Note(f"{finding.count:,} times in this launch"))
             span = user_span(finding.site.span) if finding.site else None
             made_by = finding.site.origin if finding.site else None
             result.append(replace(finding.message.at(span, notes), made_by=made_by))
         return tuple(sorted(result, key=lambda diagnostic: diagnostic.order))
-
-
-def user_span(span: tuple[int, int, int, int] | None) -> Span | None:
-    """A TVM span (line, end line, column, end column; columns from 1) as the span of the user's text."""
-    if span is None:
-        return None
-    line, end_line, column, end_column = span
-    return Span(line, max(column - 1, 0), end_line, max(end_column - 1, 0))
-
-
-def _list(numbers: list[int]) -> str:
-    return ", ".join(map(str, numbers))
-
-
-def _act(who: tuple[Any, Any], verb: str) -> str:
-    """Who does what: the threads and the verb in their number ("thread 3 ... reads", "several threads ... read")."""
-    alone = who[0] is not None and who[1] is not None
-    third = {"copy": "copies", "do": "does"}.get(verb, verb + "s")
-    return f"{_threads(who)} {third if alone else verb}"
-
-
-def _threads(who: tuple[Any, Any]) -> str:
-    block, thread = who
-    if block is None:
-        return "threads of several blocks"
-    if thread is None:
-        return f"several threads of block {block}"
-    return f"thread {thread} of block {block}"

@@ -15,13 +15,14 @@ from ..lowering.hopper.tensor_maps import TensorMap, check_outline, tensor_maps_
 from ..lowering.launches import check_clusters, cluster_of
 from .findings import Findings
 from .machine.arithmetic import NAMESPACE, strided
-from .machine.barriers import Deadlock
+from .machine.block_order import Meetings
 from .machine.machine import GlobalArray, Machine, StepLimit, Stopped
 from .machine.repetition import NoEnd
 from .machine.requests import Counting
 from .machine.shadow import Epochs, Shadow
 from .machine.strand import Strand
 from .machine.tensor_copies import TensorView
+from .machine.waits import Deadlock
 from .report import Counters, KeptOut, Report, Traffic
 from .translation.edges import Guard, guarded
 from .translation.inspection import evaluate
@@ -171,7 +172,7 @@ class _Launch:
         check_clusters(str(self.program.func.attrs["global_symbol"]), [grid.get(axis, 1) for axis in "xyz"], cluster)
         table = _by_clusters(grid, cluster) if blocks else np.zeros((0, 1), np.int64)
         step = max(self._blocks_in_flight(threads) // table.shape[1], 1)
-        self.meetings = np.zeros(blocks if self.checks else 0, np.int64)
+        self.meetings = Meetings(blocks if self.checks else 0)
         try:
             for first in range(0, len(table), step):
                 if self.progress is not None:
@@ -201,7 +202,7 @@ class _Launch:
         try:
             self._blocks(ids, grid, block)
         except Deadlock as stuck:
-            if not t.can_wait or len(ids) == 1:
+            if not t.can_wait or t.asks or len(ids) == 1:
                 self._stuck(stuck, saved, known, epoch, printed, (ids, grid, block))
                 raise Stopped from None
             self._again(saved, known, epoch, printed)
@@ -209,7 +210,7 @@ class _Launch:
                 self._batch(ids[number : number + 1], grid, block)
             return
         except NoEnd as endless:
-            self.findings.same_turns(endless.site)
+            self.findings.same_turns(endless.site, endless.turns)
             raise Stopped from None
         except StepLimit as endless:
             self.findings.endless(endless.site, self.program.step_limit)
@@ -218,7 +219,7 @@ class _Launch:
             self._other_way(saved, known, epoch, printed, (ids, grid, block))
 
     def _stuck(self, stuck: Deadlock, saved: Any, known: Any, epoch: int, printed: int, batch: Any) -> None:
-        self.findings.deadlock(stuck.site, stuck.text)
+        self.findings.deadlock(stuck.site, stuck.lack)
         if saved and self.findings.unwritten(known):
             self._other_way(saved, known, epoch, printed, batch)
 
@@ -232,7 +233,7 @@ class _Launch:
         try:
             self._blocks(*batch, backwards=True)
         except Deadlock as stuck:
-            self.findings.deadlock(stuck.site, stuck.text)
+            self.findings.deadlock(stuck.site, stuck.lack)
         except (StepLimit, NoEnd, Stopped):
             pass
         if not missing & self.findings.races(known):
@@ -277,10 +278,16 @@ class _Launch:
             meetings=self.meetings,
             printed=self.printed,
             sizes=self.sizes,
+            watched=t.asks,
             progress=told if self.progress is not None else None,
         )
         threads = np.arange(machine.threads)
-        strands = [Strand(machine, ids[:, rank], threads, rank * len(ids)) for rank in range(ids.shape[1])]
+        step = 1 if t.asks else len(ids)
+        strands = [
+            Strand(machine, ids[first : first + step, rank], threads, rank * len(ids) + first)
+            for rank in range(ids.shape[1])
+            for first in range(0, len(ids), step)
+        ]
         if len(strands) == 1:
             machine.run(self.kernel(strands[0], self.parameters))
         else:

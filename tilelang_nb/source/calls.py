@@ -18,7 +18,7 @@ from .foreign_names import for_keyword, for_operation
 from .wording import listed, nearest
 
 # What to give for an argument that is missing.
-_EXAMPLES = {"dtype": '"float32"'}
+_EXAMPLES = {"dtype": '"float32"', "cluster_dims": "(2, 1, 1)"}
 _WITH_RESULT = (
     "it writes into a tile: allocate `out`, as `out = T.alloc_fragment((1,), dtype)` for a tile of one dimension,"
     " then write `{called}(tile, out, dim=0)`"
@@ -70,9 +70,9 @@ class CallSignature:
             limit = self.most
             only = [p.name for p in self.parameters if p.kind is p.KEYWORD_ONLY]
             more = f"; write {listed([f'{k}=' for k in only])} with the name" if only else ""
+            takes = f"its arguments are {listed([p.name for p in self.positional])}" if limit else f"write `{called}()`"
             return BadArgument(
-                f"`{called}` takes {limit} positional argument{'s' * (limit != 1)}, {given} given",
-                f"its arguments are {listed([p.name for p in self.positional])}{more}",
+                f"`{called}` takes {limit} positional argument{'s' * (limit != 1)}, {given} given", takes + more
             )
         by_place = {p.name for p in self.positional[:given]}
         twice = next((key for key in keywords if key in by_place), None)
@@ -82,13 +82,19 @@ class CallSignature:
         needed = [p.name for p in self.parameters if p.default is p.empty and p.kind not in variadic]
         missing = [name for name in needed if name not in by_place and name not in keywords]
         if missing:
-            shown = [p.name for p in self.parameters if p.default is p.empty and p.kind is not p.VAR_KEYWORD]
+            shown = [p for p in self.parameters if p.default is p.empty and p.kind is not p.VAR_KEYWORD]
             if called.startswith("T.reduce_") and missing == ["out"]:
                 return BadArgument(f"`{called}` needs `out`", _WITH_RESULT.format(called=called))
-            examples = {name: _EXAMPLES.get(name, name) if name in missing else name for name in shown}
-            remedy = f"write `{called}({', '.join(examples.values())})`"
-            return MissingArguments(f"`{called}` needs {listed(missing)}", remedy, missing=tuple(missing))
+            remedy = f"write `{called}({', '.join(_written(p) if p.name in missing else p.name for p in shown)})`"
+            lacking = tuple(_written(p) for p in shown if p.name in missing)
+            return MissingArguments(f"`{called}` needs {listed(missing)}", remedy, missing=lacking)
         return None
+
+
+def _written(parameter: inspect.Parameter) -> str:
+    """What to write for an argument that is missing."""
+    example = _EXAMPLES.get(parameter.name, parameter.name)
+    return f"{parameter.name}={example}" if parameter.kind is parameter.KEYWORD_ONLY else example
 
 
 def unknown_operation(name: str, names: Iterable[str]) -> UnknownOperation:
@@ -170,7 +176,7 @@ def _with_arguments(message: MissingArguments, node: ast.Call) -> MissingArgumen
         return message
     called = message.remedy.removeprefix("write `").partition("(")[0]
     given = [ast.unparse(argument) for argument in node.args]
-    given += [_EXAMPLES.get(name, name) for name in message.missing]
+    given += message.missing
     given += [ast.unparse(keyword) for keyword in node.keywords]
     written = f"write `{called}({', '.join(given)})`".replace("'", '"')
     return replace(message, remedy=written) if len(written) < 80 else message

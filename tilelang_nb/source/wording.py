@@ -13,6 +13,7 @@ from typing import Any
 
 LIKENESS = 0.7  # of a name to one that is mistyped; below it, another word is more often meant
 LONGEST = 40  # digits that a message writes out
+_WRITTEN_OUT = 10**LONGEST
 _VOWEL_SOUND = ("a", "e", "i", "o", "un", "up", "ndarray", "mbarrier")
 _CONSONANT_SOUND = ("one", "eu", "uni")
 
@@ -53,7 +54,7 @@ def of_type(value: Any) -> str:
 
 def number_text(value: Any) -> str:
     """A number as messages write it; a very long integer by its length, which Python would refuse to write out."""
-    if not isinstance(value, int) or isinstance(value, bool) or abs(value) < 10**LONGEST:
+    if not isinstance(value, int) or isinstance(value, bool) or abs(value) < _WRITTEN_OUT:
         return str(value)
     digits = int(math.log10(abs(value)))
     if digits < 10_000 and 10**digits > abs(value):  # the logarithm was rounded up

@@ -13,8 +13,6 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from tilelang_nb.source.uncopied import Uncopied
-
 from ..frontend.definitions import definition_of
 from ..frontend.eager_syntax import is_eager
 from ..frontend.locate import header_span
@@ -22,6 +20,7 @@ from ..runtime.errors import CompileError
 from ..runtime.kernel import Kernel
 from ..source import catalogue as say
 from ..source.diagnostic import Refusal
+from ..source.uncopied import Uncopied
 from ..source.wording import of_type
 from .pass_config import options_of
 

@@ -1,6 +1,6 @@
 // A pipelined loop over time: who copies, what each version of a tile holds, the barriers, and who computes.
 
-import { ACROSS, DOWN, div, h, roving, type Kid } from "../dom";
+import { ACROSS, DOWN, div, h, roving, span, type Kid } from "../dom";
 import { PINS, type Shell } from "../state";
 import type { WirePipeline } from "../wire";
 
@@ -53,7 +53,7 @@ export function chart(shell: Shell, loop: WirePipeline): Kid {
     const isTile = name.startsWith(part); // its versions come first
     const heading = !isNew ? "" : !isTile ? part : lane === lanes.findIndex((one) => one.name.startsWith(one.part)) ? "shared memory" : "";
     return [
-      heading && h("tr", { class: "part" }, h("th", { scope: "rowgroup" }, heading)),
+      heading && h("tr", { class: "part" }, h("th", { scope: "rowgroup" }, heading), h("td", { colspan: width })),
       h("tr", { class: isNew && !heading ? "part" : "" }, h("th", { scope: "row" }, name), Array.from({ length: width }, (_, at) => cell(lane, at))),
     ];
   });
@@ -75,7 +75,7 @@ export function chart(shell: Shell, loop: WirePipeline): Kid {
   });
   return [
     div("chart", table),
-    h("p", { class: "chart dim" }, Object.entries(WORDS).map(([what, words]) => [h("i", { class: what }), ` ${words}\u2003`]), isNextSaid && "′ of the next execution of the loop"),
+    h("p", { class: "chart dim" }, Object.entries(WORDS).map(([what, words]) => span("key", h("i", { class: what }), words)), isNextSaid && "′ of the next execution of the loop"),
     readout,
   ];
 }

@@ -88,7 +88,7 @@ export class DiffPane implements CodePane {
       ]);
     }
     if (this.shown && this.shown.a === a && this.shown.b === b && this.shown.mode === mode) {
-      this.refresh();
+      this.redraw();
       return;
     }
     const runs = this.shell.differ.runs(a, b);
@@ -111,7 +111,7 @@ export class DiffPane implements CodePane {
   }
 
   restore(): void {
-    this.refresh();
+    this.redraw();
   }
 
   soften(lines: readonly number[] | null): void {
@@ -235,19 +235,19 @@ export class DiffPane implements CodePane {
     const runs = this.shell.differ.runs(shown.a, shown.b);
     const top = this.code.top;
     if (!(runs instanceof Promise)) this.show(shown.a, shown.b, runs, opened);
-    this.code.scrollTo(top);
+    this.code.goTo(top);
   }
 
-  private refresh(): void {
+  private redraw(): void {
     if (!this.shown) return;
     if (this.shown.mode === "split") {
-      this.left.refresh();
-      this.right.refresh();
-    } else this.unified.refresh();
+      this.left.redraw();
+      this.right.redraw();
+    } else this.unified.redraw();
   }
 
   private follow(other: CodeView, top: number): void {
-    if (Math.abs(other.top - top) > 1) other.scrollTo(clamp(top, 0, Infinity));
+    if (Math.abs(other.top - top) > 1) other.goTo(clamp(top, 0, Infinity));
   }
 
   private view(view: CodeView, width: number): Rows {

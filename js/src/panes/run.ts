@@ -5,6 +5,8 @@ import type { Pane, Shell } from "../state";
 import { bytes, grouped, percent } from "../text";
 import type { WireArena, WireFact } from "../wire";
 
+/** How tiles lie in memory: much detail, that stands behind a fold. */
+const MEMORY = new Set(["swizzle", "tensor map", "descriptor"]);
 const LAUNCH = new Set(["launch", "time", "rate", "traffic", "roofline", "baseline", "check", "compiled in"]);
 
 export class RunPane implements Pane {
@@ -24,7 +26,11 @@ export class RunPane implements Pane {
     const simulated = facts.filter((fact) => fact.origin === "simulator" && !isLaunch(fact));
     const counters = [...(wire.counters ?? []), ...simulated];
     const launch = facts.filter((fact) => isLaunch(fact) && !run?.facts?.some((one) => one.name === fact.name));
-    const resources = facts.filter((fact) => !isLaunch(fact) && !simulated.includes(fact));
+    const others = facts.filter((fact) => !isLaunch(fact) && !simulated.includes(fact));
+    const memory = others.filter((fact) => MEMORY.has(fact.name));
+    const decided = others.filter((fact) => fact.line && fact.origin === "compiler" && !memory.includes(fact));
+    // the table below says where each tile lies
+    const resources = others.filter((fact) => !memory.includes(fact) && !decided.includes(fact)).map((fact) => (wire.arena?.length && fact.name === "shared memory" ? { ...fact, detail: null } : fact));
     const findings = trace.problems.filter((problem) => problem.foundIn === state.kernel.name);
     const launches = run?.launches?.find((one) => one.kernel === state.kernel.name)?.count;
     const launchRows = [
@@ -55,6 +61,11 @@ export class RunPane implements Pane {
         this.arena(wire.arena ?? []),
       ),
       this.section(
+        "Decisions",
+        decided.map((fact) => this.row(fact)),
+        memory.length > 0 && h("details", null, h("summary", null, `how tiles lie in memory: ${grouped(memory.length)}`), h("table", { class: "table" }, h("tbody", null, memory.map((fact) => this.row(fact, false))))),
+      ),
+      this.section(
         "Simulated device",
         counters.map((fact) => this.row(fact)),
       ),
@@ -75,7 +86,7 @@ export class RunPane implements Pane {
     return (hasRows || more) && h("section", null, h("h4", null, title, common && [" ", span("tag", common)]), hasRows && table, rest);
   }
 
-  private row(fact: WireFact): Kid {
+  private row(fact: WireFact, withOrigin = true): Kid {
     const bar = typeof fact.used === "number" && typeof fact.max === "number" && fact.max > 0 ? fact.used / fact.max : null;
     return h(
       "tr",
@@ -88,9 +99,9 @@ export class RunPane implements Pane {
         fact.ok === false && span("bad", "✕ "),
         span(fact.origin === "none" ? "dim" : "value", fact.value),
         fact.unit && ` ${fact.unit}`,
-        bar !== null && h("span", { class: "meter", style: { "--share": `${Math.min(100, bar * 100)}%` }, title: `${percent(bar)} of ${grouped(fact.max!)}` }),
         " ",
-        fact.origin && fact.origin !== "none" && span("tag", fact.origin),
+        withOrigin && fact.origin && fact.origin !== "none" && span("tag", fact.origin),
+        bar !== null && h("span", { class: "meter", style: { "--share": `${Math.min(100, bar * 100)}%` }, title: `${percent(bar)} of ${grouped(fact.max!)}` }),
         (fact.detail || fact.line) && h("div", { class: "dim" }, fact.detail, this.lineLink(fact.line, fact.detail ? " · " : "")),
       ),
     );
@@ -115,7 +126,7 @@ export class RunPane implements Pane {
     const shapeOf = (buffer: WireArena): string =>
       [Array.isArray(buffer.shape) ? buffer.shape.join(" × ") : buffer.shape ? String(buffer.shape) : "", buffer.dtype ?? "", buffer.layout ?? ""].filter(Boolean).join(", ");
     return [
-      h("h4", null, "Shared memory by tile", span("dim", ` ${bytes(end)}${lanes.length > 1 ? "; tiles below each other take turns at one place" : ""}`)),
+      h("h5", null, "Shared memory by tile", span("dim", ` ${bytes(end)}${lanes.length > 1 ? "; tiles below each other take turns at one place" : ""}`)),
       h(
         "div",
         { class: "arena", role: "group", "aria-label": "shared memory" },

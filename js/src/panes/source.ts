@@ -35,7 +35,8 @@ export class SourcePane implements Pane {
       if (problem.wire.label || problem.wire.message) under.set(line, [...(under.get(line) ?? []), { problem, index }]);
       if (this.worst.get(line) !== "error") this.worst.set(line, problem.wire.severity);
       this.underline(problem.place, problem.wire.severity, problem.wire.code);
-      for (const note of problem.notes) if (note.place) this.underline(note.place, "note", "");
+      // two lines under one text would hide each other
+      for (const { place } of problem.notes) if (place && !(place.line === line && place.column < problem.place.endColumn && problem.place.column < place.endColumn)) this.underline(place, "note", "");
     });
     this.rows = trace.rows.flatMap((_, i) => [{ line: trace.first + i }, ...(under.get(trace.first + i) ?? [])]);
     this.rows.forEach((row, at) => "line" in row && this.rowOfLine.set(row.line, at));
@@ -64,7 +65,7 @@ export class SourcePane implements Pane {
     const heaviest = Math.max(0, ...trace.rows.map((_, i) => this.weight(trace.first + i)));
     this.heaviest = Math.max(1, heaviest);
     this.element.classList.toggle("light", !heaviest);
-    if (this.code.rows.count) this.code.refresh();
+    if (this.code.rows.count) this.code.redraw();
     else this.code.show(this.view());
   }
 
@@ -74,16 +75,23 @@ export class SourcePane implements Pane {
     if (row !== undefined) this.code.reveal(row);
   }
 
+  /** Begins with a line, of a cell that may be long. */
+  begin(line: number): void {
+    this.code.begin(this.rowOfLine.get(line) ?? 0);
+  }
+
   /** Brings a problem into sight, with its message. */
   revealProblem(index: number): void {
     const at = this.rows.findIndex((row) => "problem" in row && row.index === index);
     if (at < 0) return;
     const { problem } = this.rows[at] as { problem: Problem };
-    this.code.scroller.scrollLeft = 0;
-    this.code.reveal(at - 1);
-    if (!this.code.isVisible(at)) this.code.scrollTo(this.code.top + 36);
     const { line, column, endLine, endColumn } = problem.place!;
-    this.code.reach(column, line === endLine ? endColumn : column);
+    this.code.placed(() => {
+      this.code.scroller.scrollLeft = 0;
+      this.code.reveal(at - 1);
+      if (!this.code.isVisible(at)) this.code.goTo(this.code.top + 36);
+      this.code.reach(column, line === endLine ? endColumn : column);
+    });
   }
 
   soften(lines: readonly number[] | null): void {
@@ -161,7 +169,7 @@ export class SourcePane implements Pane {
   /** A message under its place, or from the left of the code on where it would not fit there. */
   private message(column: number, text: string): Kid {
     const room = this.code.scroller.clientWidth - (this.element.classList.contains("light") ? 50 : 86);
-    const fits = room <= 0 || (column + 2) * CHARACTER + text.length * 7.6 <= room;
+    const fits = room <= 0 || (column + 2) * CHARACTER + text.length * 7.1 <= room;
     const words = h("span", { class: "words ellipsis", style: { "max-width": fits ? "none" : `${room}px` } }, prose(text));
     return [fits && span("caret", `${" ".repeat(column)}╰ `), words];
   }

@@ -49,13 +49,13 @@ export class StagePane implements CodePane {
     }
     fill(this.sub, bold(stage.name), !pinned(this.shell.state.pins).length && span("dim ellipsis gives", stage.reason), this.change(stage), coverage(listing, (text) => this.shell.tell(text)), pinBar(this.shell), pinned(this.shell.state.pins).length > 0 && span("dim roomy", keycap("[", "]"), "step"));
     if (this.shown === stage) {
-      this.code.refresh();
+      this.code.redraw();
       return;
     }
     const isSameText = this.shown?.listing === listing;
     this.shown = stage;
-    this.code.show(new ListingRows(this.shell, stage, null, () => this.code.refresh()), isSameText);
-    if (!isSameText && listing.language !== "tir" && listing.begins > PRELUDE) this.code.scrollTo((listing.begins - 1) * ROW);
+    this.code.show(new ListingRows(this.shell, stage, null, () => this.code.redraw()), isSameText);
+    if (!isSameText && listing.language !== "tir" && listing.begins > PRELUDE) this.code.goTo((listing.begins - 1) * ROW);
   }
 
   lineAt(row: number): number | null {
@@ -67,7 +67,7 @@ export class StagePane implements CodePane {
   }
 
   restore(): void {
-    this.code.refresh();
+    this.code.redraw();
   }
 
   soften(lines: readonly number[] | null): void {

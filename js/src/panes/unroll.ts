@@ -79,11 +79,11 @@ export class UnrollPane implements CodePane {
     const isSameStage = this.shown?.stage === state.stage;
     this.shown = { stage: state.stage, site, picked };
     if (isSame) {
-      this.code.refresh();
+      this.code.redraw();
       return;
     }
     const turns = { of: (line: number) => site.maker(listing.statement(line)), picked };
-    this.code.show(new ListingRows(this.shell, state.stage, canTell ? turns : null, () => this.code.refresh()), isSameStage);
+    this.code.show(new ListingRows(this.shell, state.stage, canTell ? turns : null, () => this.code.redraw()), isSameStage);
     if (!canTell || picked < 0) return;
     const [first] = site.linesOf(listing, picked);
     if (first !== undefined && !this.code.isVisible(first - 1)) this.code.reveal(first - 1);
@@ -98,7 +98,7 @@ export class UnrollPane implements CodePane {
   }
 
   restore(): void {
-    this.code.refresh();
+    this.code.redraw();
   }
 
   soften(lines: readonly number[] | null): void {

@@ -1,5 +1,6 @@
-// Atomic operations.  They give the old content; their order in memory is relaxed.  What the device has no instruction
-// for is a loop of compare-and-swap, for 8 bits on the word around them.
+// Atomic operations.  They give the old content; their order in memory is relaxed, or that of their last argument, by
+// fences before and after.  What the device has no instruction for is a loop of compare-and-swap, for 8 bits on the word
+// around them.
 
 //: tl_combined_max
 template <typename T> __device__ __forceinline__ T tl_combined_max(T x, T y) { return x < y ? y : x; }
@@ -154,6 +155,109 @@ template <typename T, typename U> __device__ __forceinline__ void tl_atomic_stor
   if constexpr (sizeof(T) == 1) *(volatile unsigned char*)place = *(unsigned char*)&value;
   else *(volatile typename tl_word<sizeof(T)>::type*)place = *(typename tl_word<sizeof(T)>::type*)&value;
 }
+
+//: tl_atomic_add of tl_ordered
+template <typename T, typename O> __device__ __forceinline__ T tl_atomic_add(T* place, T value, O order) {
+  order.before();
+  T old = tl_atomic_add(place, value);
+  order.after();
+  return old;
+}
+
+//: tl_atomic_max of tl_ordered
+template <typename T, typename O> __device__ __forceinline__ T tl_atomic_max(T* place, T value, O order) {
+  order.before();
+  T old = tl_atomic_max(place, value);
+  order.after();
+  return old;
+}
+
+//: tl_atomic_min of tl_ordered
+template <typename T, typename O> __device__ __forceinline__ T tl_atomic_min(T* place, T value, O order) {
+  order.before();
+  T old = tl_atomic_min(place, value);
+  order.after();
+  return old;
+}
+
+//: tl_atomic_and of tl_ordered
+template <typename T, typename O> __device__ __forceinline__ T tl_atomic_and(T* place, T value, O order) {
+  order.before();
+  T old = tl_atomic_and(place, value);
+  order.after();
+  return old;
+}
+
+//: tl_atomic_or of tl_ordered
+template <typename T, typename O> __device__ __forceinline__ T tl_atomic_or(T* place, T value, O order) {
+  order.before();
+  T old = tl_atomic_or(place, value);
+  order.after();
+  return old;
+}
+
+//: tl_atomic_xor of tl_ordered
+template <typename T, typename O> __device__ __forceinline__ T tl_atomic_xor(T* place, T value, O order) {
+  order.before();
+  T old = tl_atomic_xor(place, value);
+  order.after();
+  return old;
+}
+
+//: tl_atomic_exchange of tl_ordered
+template <typename T, typename O> __device__ __forceinline__ T tl_atomic_exchange(T* place, T value, O order) {
+  order.before();
+  T old = tl_atomic_exchange(place, value);
+  order.after();
+  return old;
+}
+
+//: tl_atomic_load of tl_ordered
+template <typename T, typename O> __device__ __forceinline__ T tl_atomic_load(T* place, O order) {
+  order.before();
+  T value = tl_atomic_load(place);
+  order.after();
+  return value;
+}
+
+//: tl_atomic_store of tl_ordered
+template <typename T, typename U, typename O> __device__ __forceinline__ void tl_atomic_store(T* place, U given, O order) {
+  order.before();
+  tl_atomic_store(place, given);
+  order.after();
+}
+
+//: tl_fence_acq_rel
+__device__ __forceinline__ void tl_fence_acq_rel() { asm volatile("fence.acq_rel.gpu;" ::: "memory"); }
+
+//: tl_ordered
+// What an order asks for around an operation that is relaxed by itself (PTX ISA, release and acquire patterns).
+struct tl_ordered {
+  static __device__ __forceinline__ void before() {}
+  static __device__ __forceinline__ void after() {}
+};
+
+//: tl_order_acquire
+struct tl_order_acquire : tl_ordered {
+  static __device__ __forceinline__ void after() { tl_fence_acq_rel(); }
+};
+
+//: tl_order_release
+struct tl_order_release : tl_ordered {
+  static __device__ __forceinline__ void before() { tl_fence_acq_rel(); }
+};
+
+//: tl_order_acq_rel
+struct tl_order_acq_rel : tl_ordered {
+  static __device__ __forceinline__ void before() { tl_fence_acq_rel(); }
+  static __device__ __forceinline__ void after() { tl_fence_acq_rel(); }
+};
+
+//: tl_order_seq_cst
+struct tl_order_seq_cst : tl_ordered {
+  static __device__ __forceinline__ void before() { __threadfence(); }
+  static __device__ __forceinline__ void after() { tl_fence_acq_rel(); }
+};
 
 //: tl_mbarrier_wait
 // Waits for the phase of a barrier in shared memory to end, by asking again and again.

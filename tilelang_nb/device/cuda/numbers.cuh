@@ -201,21 +201,26 @@ __device__ __forceinline__ nv_bfloat16 tl_min(nv_bfloat16 x, nv_bfloat16 y) { re
 
 //: tl_divide
 // x / y for a divisor that many numbers share: its reciprocal is computed once, and no number takes a branch.  Rounded
-// once as x / y is, but for quotients and numbers below 2 ** -100, where the last place may differ.
+// once as x / y is, but for quotients below 2 ** -100 and for the largest number: their last place may differ.
 __device__ __forceinline__ float tl_divide(float x, float y) {
-  float scale = fabsf(y) < 0x1p-60f ? 0x1p32f : fabsf(y) > 0x1p60f ? 0x1p-32f : 1.0f;
-  float divisor = y * scale, r = __frcp_rn(divisor), z;
-  // dividend = x * scale, q = dividend * r, corrected twice by the rest that it leaves.  The correction is kept where q
-  // is from 2 ** -100 to the largest number; q is right for zeros, infinities and NaN.  One statement for the compiler,
-  // which takes a tenth less time for a row of divisions.
-  asm("{.reg .f32 dividend, q, minus, rest; .reg .b32 bits; .reg .pred exact; "
-      "mul.f32 dividend, %1, %2; mul.f32 q, dividend, %4; neg.f32 minus, %3; "
-      "fma.rn.f32 rest, minus, q, dividend; fma.rn.f32 %0, rest, %4, q; "
-      "fma.rn.f32 rest, minus, %0, dividend; fma.rn.f32 %0, rest, %4, %0; "
-      "mov.b32 bits, q; shl.b32 bits, bits, 1; sub.u32 bits, bits, 0x1b000000; "
-      "setp.lt.u32 exact, bits, 0xe4000000; selp.f32 %0, %0, q, exact;}"
+  // Divisors below 1/2 are scaled up, to less than 1: no rest is too small then, and what overflows has no quotient.
+  int power = 0x7e800000 - (__float_as_int(y) & 0x7f800000), least = fabsf(y) > 0x1p60f ? 0x2f800000 : 0x3f800000;
+  float scale = __int_as_float(max(power, least)), divisor = y * scale, minus = -divisor, r, z;
+  // The reciprocal, rounded once: two terms of the series of the error that the approximation has.  Rounded as here
+  // they are right for each number and each approximation one place away; to nearest, a few would leave ties.  Zero and
+  // infinity have an error of NaN and are right as they are.
+  asm("{.reg .f32 error, size; .reg .pred known; rcp.approx.ftz.f32 %0, %1; fma.rz.f32 error, %2, %0, 0f3f800000; "
+      "abs.f32 size, error; setp.lt.f32 known, size, 0f3f800000; fma.rp.f32 error, error, error, error; "
+      "@known fma.rn.f32 %0, error, %0, %0;}"
+      : "=&f"(r)
+      : "f"(divisor), "f"(minus));
+  // The product with r, corrected by the rest that it leaves, is rounded once since r is.  Zeros, infinities and NaN
+  // leave a rest of zero, infinity or NaN and are right as they are.  One statement, which costs the compiler less.
+  asm("{.reg .f32 dividend, rest, size, most; .reg .pred less; mul.f32 dividend, %1, %2; mul.f32 %0, dividend, %4; "
+      "fma.rn.f32 rest, %3, %0, dividend; abs.f32 size, rest; abs.f32 most, dividend; setp.lt.f32 less, size, most; "
+      "@less fma.rn.f32 %0, rest, %4, %0;}"
       : "=&f"(z)
-      : "f"(x), "f"(scale), "f"(divisor), "f"(r));
+      : "f"(x), "f"(scale), "f"(minus), "f"(r));
   return z;
 }
 

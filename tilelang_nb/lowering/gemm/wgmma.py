@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import tvm
 from tvm import tirx as tir
 from tvm.script.tirx import ptx
 
@@ -30,7 +29,7 @@ from ..context import FRAGMENT, Inference, LaunchContext
 from ..hopper.tensor_tiles import STEP, TURNED_DEPTH, TensorTile
 from ..index_arithmetic import fold
 from ..ops.all_reduce import unrolled
-from ..rewrite import constant, dtype_of, nothing, scope, sequence
+from ..rewrite import constant, dtype_of, element_bytes, nothing, scope, sequence
 from ..shared_memory import TILES, WRITTEN
 from .accumulators import Accumulators
 from .engine import extents, operand_dtype
@@ -151,7 +150,7 @@ def operand_words(left: Any, threads: int) -> int:
 
 def _each(buffer: Any) -> int:
     """Elements of an A operand in one register."""
-    return REGISTER // (tvm.DataType(dtype_of(buffer)).bits // 8)
+    return REGISTER // element_bytes(buffer)
 
 
 def engine_of(call: TileCall, launch: LaunchContext, threads: int) -> GroupEngine | None:

@@ -16,7 +16,7 @@ from ..context import LaunchContext
 from ..rewrite import constant, dtype_of
 from .followed import Followed
 from .refusal import Refused
-from .tensor_tiles import PLAIN_ALIGNMENT, TensorTile, boxes_of, plain_tile, tensor_tile
+from .tensor_tiles import PLAIN_ALIGNMENT, TensorTile, boxes_of, misfit, plain_tile, tensor_tile
 
 MOST_RANK = 5  # of an array that a tensor map shows
 
@@ -51,7 +51,8 @@ def bulk_tile(call: TileCall, function: Any, launch: LaunchContext, operand: boo
         tile = plain_tile(target.buffer)
     wide = [extent for extent in target.buffer.shape if constant(extent) != 1]
     if tile is None or len(wide) > 2 or not boxes_of(tile, target) or tile.bytes % PLAIN_ALIGNMENT:
-        raise Refused(f"no bulk copy fills a tile of the shape of `{name}`", call.span)
+        why = misfit(target.buffer) if operand else ""
+        raise Refused(why or f"no bulk copy fills a tile of the shape of `{name}`", call.span)
     source: RegionOperand = call["source"]
     array = source.buffer
     if dtype_of(array) != dtype_of(target.buffer):

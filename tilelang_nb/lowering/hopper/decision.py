@@ -1,9 +1,9 @@
 """Whether a launch with pipelined loops is divided into roles on sm_90a: one warp group copies, the others compute.
 
 It does where every copy that runs ahead can be a bulk copy, every loop has a product of warp groups, and the copying
-threads can follow the control flow without reading memory.  Other statements may read the tiles, too, and the computing
-threads may write operands themselves, as they do with weights that they widen.  Where a launch is not divided, the
-reason is one of its decisions, and the pipeline is one of cp.async.
+threads can follow the control flow, reading no memory but what the launch leaves as it is.  Other statements may read
+the tiles, too, and the computing threads may write operands themselves, as they do with weights that they widen.  Where
+a launch is not divided, the reason is one of its decisions, and the pipeline is one of cp.async.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ..context import FRAGMENT, LaunchContext
 from ..gemm import wgmma
 from ..launches import THREAD_EXTENT
 from ..legalise import whole
-from ..loop_effects import Effects
+from ..loop_effects import Effects, orders_blocks
 from ..ops.accumulator_store import box_of
 from ..plan_pipelines import Pipeline, with_versions
 from ..rewrite import constant, dtype_of, scope, statements, variables, walk
@@ -222,6 +222,8 @@ class _Decision:
             if name is not None:
                 if name not in _CARRIED or (name == "tma_copy" and read(node)["barrier"] is not None):
                     found.append(f"`T.{name}` speaks of the threads of the block")
+                elif name.startswith("atomic_") and orders_blocks(read(node)):
+                    found.append("blocks wait for each other by an atomic operation")
             elif getattr(node.op, "name", "") == "tirx.call_extern" and str(node.args[0].value).startswith("__sync"):
                 found.append("the text synchronises threads by itself")
             elif getattr(node.op, "name", "") in ("tirx.tvm_storage_sync", "tirx.address_of", "tirx.tvm_access_ptr"):

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import tvm
-import tvm_ffi
 from tvm import tirx as tir
 
 from tilelang_nb.language.tile_program import read, statement_name
@@ -66,7 +64,7 @@ class Followed:
         for node in [*every, plan.loop]:
             if int(node.kind) not in (tir.ForKind.SERIAL, tir.ForKind.UNROLLED):
                 raise Refused("the pipelined loop stands in a loop of threads")
-            if has(node.body, (tir.Break, tir.Continue)) or _has_jump_call(node.body):
+            if has(node.body, (tir.Break, tir.Continue)):
                 raise Refused("the pipelined loop, or a loop around it, is left early")
             for bound in (node.min, node.extent):
                 self.expression(bound, "the number of turns of the pipelined loop, or of one around it,")
@@ -100,17 +98,6 @@ def work_of(node: Any) -> Any:
     while isinstance(node, tir.AttrStmt) and node.attr_key == THREAD_EXTENT:
         node = node.body
     return node
-
-
-def _has_jump_call(node: Any) -> bool:
-    found: list[Any] = []
-
-    def visit(call: Any) -> None:
-        if getattr(call.op, "name", "") in ("tirx.break_loop", "tirx.continue_loop"):
-            found.append(call)
-
-    tvm_ffi.structural_walk(node, (tvm.ir.Call, visit))
-    return bool(found)
 
 
 def _around(body: Any, loop: Any) -> list[Any]:

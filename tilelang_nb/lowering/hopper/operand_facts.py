@@ -11,7 +11,7 @@ from typing import Any
 from ..gemm.wgmma import OPERANDS, GroupEngine
 from ..rewrite import constant
 from ..shared_memory import TILES
-from ..spans import source_span
+from ..spans import line_of
 from .tensor_maps import MOVED, Moved
 from .tensor_tiles import ALIGNMENT, PLAIN_ALIGNMENT, STEP, TURNED_DEPTH, TensorTile
 
@@ -45,7 +45,7 @@ def _facts(buffer: Any, tile: TensorTile, launch: Any) -> Iterator[TileFact]:
     for call, engine in launch.facts.get(OPERANDS, ()):
         for operand, turned in zip("ab", engine.turned):
             if call[operand].buffer.same_as(buffer):
-                yield _descriptor(operand.upper(), tile, turned, engine, _line(call.span))
+                yield _descriptor(operand.upper(), tile, turned, engine, line_of(call.span))
 
 
 def _boxes(tile: TensorTile) -> TileFact:
@@ -67,7 +67,7 @@ def _map(moved: Moved) -> TileFact:
     strides = f", {', '.join(map(_extent, tensor.strides))} bytes apart" if tensor.strides else ""
     swizzle = f"swizzle {tensor.swizzle} bytes" if tensor.swizzle else "no swizzle"
     text = f"{dims}{strides}, box {' × '.join(map(str, tensor.box))}, {swizzle}; {edge}"
-    return TileFact("tensor map", f"{copies} {where} {tensor.buffer.name}", text, _line(moved.span))
+    return TileFact("tensor map", f"{copies} {where} {tensor.buffer.name}", text, line_of(moved.span))
 
 
 def _extent(extent: Any) -> str:
@@ -81,11 +81,7 @@ def _descriptor(operand: str, tile: TensorTile, turned: bool, engine: GroupEngin
     offset = f"leading offset {leading * 16:,} bytes" if turned else "no leading offset"
     step = TURNED_DEPTH * tile.span if turned else STEP
     text = f"rows along {rows}, {offset}, stride {stride * 16:,} bytes, layout {layout} ({tile.span}-byte swizzle)"
-    return TileFact(
-        "descriptor", f"{operand} of {engine.name}", f"{text}; {engine.depth} of K are {step:,} bytes", line
-    )
-
-
-def _line(span: Any) -> int | None:
-    place = source_span(span)
-    return None if place is None else place.line
+    steps = f"{engine.depth} of K are {step:,} bytes"
+    if not turned and tile.boxes > 1:  # K runs along the rows of memory, and over the edges of boxes
+        steps += f"; after {tile.piece} of K the next box, {tile.box_bytes:,} bytes on"
+    return TileFact("descriptor", f"{operand} of {engine.name}", f"{text}; {steps}", line)

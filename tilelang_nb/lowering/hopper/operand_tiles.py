@@ -21,10 +21,10 @@ from ..barriers import WARP_GROUPS
 from ..context import FRAGMENT, LaunchContext
 from ..gemm import wgmma
 from ..gemm.engine import extents
-from ..rewrite import dtype_of, element_bytes, map_children, scope, walk
+from ..rewrite import element_bytes, map_children, scope, walk
 from ..uniformity import Uniformity
 from ..views import view_source
-from .tensor_tiles import TensorTile, tensor_tile
+from .tensor_tiles import TensorTile, misfit, tensor_tile
 from .tile_statements import is_product
 
 ENABLE = "tl.enable_auto_warp_specialization"  # the option: True asks for warp groups where they are slower, too
@@ -33,6 +33,7 @@ OTHER_VALUES = 32  # registers of a thread beside accumulators and operands
 # Bytes of depth up to which one warp group is faster by mma.sync: 390 against 450 TFLOP/s on an H200 for float16 tiles
 # of 128x128x32 in three stages, as a turn of wgmma is too short to hide the wait for the next slot.
 SHALLOW = 64
+IN_PARTS = "in parts of the text"
 
 
 @dataclass
@@ -115,10 +116,7 @@ def _no_tile(call: TileCall, tiles: dict[Any, TensorTile], products: Products, l
             return f"wgmma takes tiles in an order of its own, and `{buffer.name}` is a view, or is seen through one"
         if buffer in launch.orders:
             return f"`{buffer.name}` has a layout of the text"
-        rows, columns = (int(extent) for extent in (1, *buffer.shape)[-2:])
-        size = columns * tvm.DataType(dtype_of(buffer)).bits // 8
-        taken = "wgmma takes tiles of up to 256 rows, in whole eights, of multiples of 32 bytes"
-        return f"{taken}; `{buffer.name}` has {rows} of {size} bytes"
+        return misfit(buffer) or f"`{buffer.name}` is no tile that wgmma takes"
     return ""
 
 
@@ -133,6 +131,13 @@ def _misfit(call: TileCall, tiles: dict[Any, TensorTile], launch: LaunchContext,
     if engine.columns // 2 > free_registers(launch.threads):
         return f"one instruction takes {engine.columns // 2} registers of a thread"
     return "" if launch.options.get(ENABLE) is True else shallow(call, launch.threads)
+
+
+def _by_threads(call: TileCall) -> str:
+    """Why a product in a part of `T.ws` is none of warp groups, in a launch without bulk copies of the text."""
+    names = [call[name].buffer.name for name in "ab" if scope(call[name].buffer).startswith("shared")]
+    filled = f", and threads fill `{names[0]}`" if names else ""
+    return f"in a part of `T.ws` wgmma takes tiles that only `T.tma_copy` fills{filled}"
 
 
 class Products:
@@ -168,10 +173,13 @@ class Products:
             if divergent or scope(call["c"].buffer) != FRAGMENT:
                 self.refused.setdefault(
                     call["c"].buffer,
-                    divergent or f"wgmma accumulates in registers, and `{call['c'].buffer.name}` is in shared memory",
+                    _by_threads(call)
+                    if divergent == IN_PARTS
+                    else divergent
+                    or f"wgmma accumulates in registers, and `{call['c'].buffer.name}` is in shared memory",
                 )
         elif isinstance(node, tir.AttrStmt) and node.attr_key == WARP_GROUPS:
-            divergent = divergent or "the text divides the warps by itself"
+            divergent = divergent or IN_PARTS
         elif isinstance(node, tir.IfThenElse) and not self.uniformity.is_uniform(node.condition):
             divergent = divergent or "only some threads multiply"
         elif isinstance(node, tir.For | tir.While) and self.uniformity.divergent_loop(node):

@@ -10,9 +10,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from tilelang_nb.layout.wgmma import GROUP
 from tilelang_nb.source.diagnostic import Diagnostic
 
 from ..context import LaunchContext
+from ..fragments_of_parts import own_fragments
 from ..gemm.wgmma import GROUPED, REFUSED
 from ..ops.mbarriers import BY_HAND
 from ..pipelines import Pipeline
@@ -31,7 +33,7 @@ FAILED = "tl.failed_roles"  # the option that lowering gives itself: by launch, 
 
 def plan_copies(function: Any, launch: LaunchContext) -> Any:
     """The stage."""
-    function = prepare(function, launch)
+    function = prepare(own_fragments(function, launch), launch)
     if not enabled(launch):
         planned = plan_pipelines(function, launch)
         reason = _not_tried(function, launch)
@@ -86,6 +88,11 @@ def _name(function: Any) -> str:
 def has_roles(launch: LaunchContext) -> bool:
     """Was the launch divided, or does it multiply by warp groups by the compiler's choice?"""
     return isinstance(launch.facts.get(ROLES), Specialisation) or GROUPED in launch.facts
+
+
+def added_threads(launch: LaunchContext) -> int:
+    """How many threads of the launch are not of its text: those that copy."""
+    return GROUP if isinstance(launch.facts.get(ROLES), Specialisation) else 0
 
 
 def without_roles(

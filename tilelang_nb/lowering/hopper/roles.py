@@ -306,8 +306,7 @@ class _Roles:
         arrive = tir.IfThenElse(lane, evaluate("barrier_arrive", span, element(ring.empty, slot)), None, span)
         if self.found.read.isdisjoint(producer.target for producer in ring.producers):
             return arrive  # all lanes have waited for the products
-        # Loads of the lanes are over, also for the copy that overwrites what they read: on an H200 it did so before.
-        return sequence([evaluate("fence_proxy_async", span), evaluate("sync_warp", span), arrive], span)
+        return sequence([evaluate("sync_warp", span), arrive], span)
 
     def _turn(self, plan: Pipeline, index: Any = None) -> tuple[Any, Any, list[Any]]:
         """(version, parity of the lap, bindings of both) of a turn; index: of it, the loop's variable if not given."""

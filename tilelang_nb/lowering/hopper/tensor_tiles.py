@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ..rewrite import element_bytes
+from ..rewrite import dtype_of, element_bytes
 
 LAYOUTS = {128: 1, 64: 2, 32: 3}  # swizzle in bytes, the widest first -> layout of a descriptor
 ALIGNMENT = 1024  # bytes of shared memory, after which every swizzle repeats
@@ -89,6 +89,21 @@ def tensor_tile(buffer: Any) -> TensorTile | None:
     if not span or rows % 8 or rows > MOST_ROWS:  # eight rows are what a swizzle repeats after
         return None
     return tile
+
+
+def misfit(buffer: Any) -> str:
+    """Why the last two dimensions of a shared tile are no swizzled boxes, in words of the text; "" where they are."""
+    rows, columns = (int(extent) for extent in (1, *buffer.shape)[-2:])
+    itemsize = element_bytes(buffer)
+    size = columns * itemsize
+    if size % STEP:
+        fitting = -(-size // STEP) * STEP // itemsize
+        have = f"those of `{buffer.name}`, {columns} of {dtype_of(buffer)}, have {size:,}; {fitting} would do"
+        return f"bulk copies and wgmma take rows of multiples of {STEP} bytes: {have}"
+    if rows % 8 or rows > MOST_ROWS:
+        taken = f"bulk copies and wgmma take tiles of up to {MOST_ROWS} rows, in whole eights"
+        return f"{taken}: `{buffer.name}` has {rows}"
+    return ""
 
 
 @dataclass(frozen=True)

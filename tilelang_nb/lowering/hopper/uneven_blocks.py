@@ -18,7 +18,7 @@ from tvm import tirx as tir
 
 from tilelang_nb.language.tile_program import operation_name
 
-from ..block_lengths import growth, lengths
+from ..block_lengths import growth, lengths, placed_by_length
 from ..context import LaunchContext
 from ..pipelines import Pipeline
 from ..rewrite import constant, dtype_of, each_statement, statements
@@ -50,14 +50,7 @@ class LongestFirst(Persistent):
 
     def _indices(self, work: Any) -> list[Any]:
         width, *others = (int(axis.value) for axis in self.axes)
-        rows = math.prod(others)
-        together = min(self.together, rows)
-        group, inside = tir.floordiv(work, width * together), tir.floormod(work, width * together)
-        height: Any = together
-        if rows % together:
-            height = tir.min(tir.const(together, "int32"), rows - group * together)
-        step, row = tir.floordiv(inside, height), group * together + tir.floormod(inside, height)
-        first = width - 1 - step if self.change > 0 else step
+        first, row = placed_by_length(work, width, math.prod(others), self.together, self.change)
         return [first, row] if len(others) == 1 else [first, tir.floormod(row, others[0]), tir.floordiv(row, others[0])]
 
 

@@ -42,7 +42,9 @@ def expand(call: TileCall, launch: Any) -> Any:
     def body(loops: list[Any]) -> Any:
         taken = element(value, theirs, loops) if isinstance(value, RegionOperand) else value
         place = region(target.buffer, at(target, mine, loops), [tir.const(1, "int32")] * len(target.begin))
-        atomic = operation("atomic_element", call["operation"], place, converted(taken, dtype), dtype=dtype)
+        atomic = operation(
+            "atomic_element", call["operation"], place, converted(taken, dtype), call["memory_order"], dtype=dtype
+        )
         return tir.Bind(tir.Var("previous", dtype), atomic, call.span)
 
     if not mine and not isinstance(value, RegionOperand):

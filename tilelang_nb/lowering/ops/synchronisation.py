@@ -8,7 +8,7 @@ from tvm import tirx as tir
 from tvm.ir import StringImm
 from tvm.script.tirx import ptx
 
-from tilelang_nb.language.tile_program import TileCall, operation_name, read
+from tilelang_nb.language.tile_program import TileCall, read, statement_name
 from tilelang_nb.source import catalogue as say
 
 from ..context import LaunchContext
@@ -27,10 +27,10 @@ def number_barriers(function: Any, launch: LaunchContext) -> None:
     own: set[int] = set()
     named: dict[int, tuple[int, Any]] = {}  # by number: threads that it counts, and where it is used first
     for node in each_statement(function.body):
-        if isinstance(node, tir.AttrStmt) and node.attr_key == WARP_GROUPS:
+        if type(node) is tir.AttrStmt and node.attr_key == WARP_GROUPS:
             threads = thread_set(str(getattr(node.value, "value", node.value)), launch.threads)
             own |= {1 + threads.group} if threads is not None and threads.group is not None else set()
-        if not isinstance(node, tir.Evaluate) or operation_name(node.value) not in ("sync_threads", "named_arrive"):
+        if statement_name(node) not in ("sync_threads", "named_arrive"):
             continue
         call = read(node.value, node.span)
         if call["barrier_id"] is not None:

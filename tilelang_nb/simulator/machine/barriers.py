@@ -1,52 +1,31 @@
-"""Barriers and the scheduling of strands.
+"""Barriers and forks of strands.
 
-A block barrier costs nothing in lockstep.  After a fork strands are generators that yield a `Wait`; the fork resumes
-whichever is ready.  Nothing ready is a deadlock.
+A block barrier costs nothing in lockstep.  After a fork strands are generators that yield a `Wait`.
 
 Order of accesses: a strand counts epochs, and knows for each other strand which of its epochs are ordered before its
 own next access.  Barriers carry this knowledge from those who arrive to those who wait.  Where only some warps of a
 strand arrive, what the others did since the strand last met is not told: the knowledge is of (strand, warp) then.  The
 threads of a warp arrive for each other.
+
+Asynchronous operations ask for more: a proxy fence between an ordinary access and them.  What was known when a thread
+came to such a fence is known a second time, under the negative number of the strand, and carried on in the same way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from .arithmetic import Bounds
+from .waits import MISSING_BYTES, SURPLUS, UNKNOWN_BYTES, Deadlock, Lack, Wait, in_turns, wait_of_all
 
 WARPGROUP = 128  # strands of a fork are cut here
 Mask = Any
-Known = dict[Any, int]  # a strand, or (strand, warp of the block) -> the last of its epochs that is ordered
-
-
-@dataclass(frozen=True)
-class Wait:
-    """What a blocked strand yields.
-
-    said: what it waits for at the time of asking, as others may have come meanwhile; told: it says for whom, too.
-    """
-
-    ready: Callable[[], bool]
-    said: Callable[[], str]
-    site: int
-    told: bool = False
-
-    @property
-    def text(self) -> str:
-        return self.said()
-
-
-class Deadlock(Exception):
-    """No strand can go on; `text` lists what each one waits for."""
-
-    def __init__(self, text: str, site: int):
-        super().__init__(text)
-        self.text, self.site = text, site
+# a strand, or (strand, warp of the block) -> the last of its epochs that is ordered; negative: also for other proxies
+Known = dict[Any, int]
 
 
 @dataclass
@@ -152,6 +131,7 @@ class Barriers:
         if self.machine.checks:
             self.counters.count("barrier", self.lane_count(mask) // max(self.T, 1))
             self._order_own()
+            self.blocks_have_met()
 
     def warp_barrier(self, mask: Mask) -> None:
         """__syncwarp: orders accesses inside each warp."""
@@ -159,15 +139,6 @@ class Barriers:
         self.new_epoch()
 
     warp_epoch = 0
-
-    def synchronise_blocks(self, mask: Mask) -> None:
-        """An atomic operation on an integer of global memory: flags and counters between blocks are made of them.
-
-        What a block did before one may be known to every block that does one later.
-        """
-        blocks = self.block_ids if mask is None else self.block_ids[_active_blocks(mask, self.B)]
-        self.machine.meetings[blocks] = self.epoch
-        self.new_epoch()
 
     # ---- who takes part ----
     def members(self, mask: Mask, *values: Any) -> Iterator[tuple[int, ...]]:
@@ -206,11 +177,11 @@ class Barriers:
         def ready() -> bool:
             return all(barrier.generation != before for barrier, before, _, _ in table)
 
-        def said() -> str:
+        def said() -> Lack:
             barrier, which, expected = next(
                 (barrier, which, expected) for barrier, before, which, expected in table if barrier.generation == before
             )
-            return f"barrier {which}: {barrier.arrived} of {expected} threads have arrived"
+            return Lack(f"barrier {which}: {barrier.arrived} of {expected} threads have arrived")
 
         while not ready():
             yield Wait(ready, said, site)
@@ -225,7 +196,7 @@ class Barriers:
     def _mbarrier_at(self, window: int, address: int, site: int) -> MBarrier:
         barrier = self.machine.mbarriers.get((window, address))
         if barrier is None:
-            raise Deadlock(f"the barrier `{self.machine.sites[site].buffer}` was never initialised", site)
+            raise Deadlock(Lack(f"the barrier `{self.machine.sites[site].buffer}` was never initialised"), site)
         return barrier
 
     def mbarrier_init(self, address: Any, count: Any, mask: Mask, site: int) -> None:
@@ -258,9 +229,10 @@ class Barriers:
                     self.land(barrier)
             return all(barrier.phase != bit for barrier, _, bit in waits)
 
-        def said() -> str:
+        def said() -> Lack:
             barrier, bit = next((barrier, bit) for barrier, _, bit in waits if barrier.phase == bit)
-            return f"{_missing(barrier, self.machine.sites[site].buffer)}, in its phase of parity {bit}"
+            lack = _missing(barrier, self.machine.sites[site].buffer)
+            return Lack(f"{lack.text}, in its phase of parity {bit}", lack.kinds)
 
         while not ready():
             yield Wait(ready, said, site)
@@ -288,7 +260,15 @@ class Barriers:
                 # slices, not copies: the registers of the parent are those of the child
                 passed = [self._cut(argument, cut) for argument in arguments]
                 children.append((child, function(child, *passed)))
-        yield from self._schedule(children)
+
+        def ended(child: Any) -> None:
+            known: Known = {}
+            child._release(known)
+            self._acquire(known)
+            child.give_stores(self)
+
+        for blocked in in_turns(children, self.machine.backwards, ended):
+            yield wait_of_all(blocked)
 
     def _cut(self, argument: Any, cut: slice) -> Any:
         if isinstance(argument, Bounds):
@@ -296,67 +276,22 @@ class Barriers:
         whole = isinstance(argument, np.ndarray) and argument.ndim and argument.shape[-1] == self.T and self.T > 1
         return argument[..., cut] if whole else argument
 
-    def _schedule(self, children: list[tuple[Any, Generator[Wait, None, None]]]) -> Generator[Wait, None, None]:
-        waiting: dict[Any, Wait] = {}
-        running = list(reversed(children)) if self.machine.backwards else list(children)
-        while running:
-            moved = False
-            for child, generator in list(running):
-                wait = waiting.get(child)
-                if wait is not None and not wait.ready():
-                    continue
-                moved = True
-                try:
-                    waiting[child] = next(generator)
-                except StopIteration:
-                    running.remove((child, generator))
-                    known: Known = {}
-                    child._release(known)
-                    self._acquire(known)
-                    child.give_stores(self)
-            if not moved:
-                yield _wait_of_all([(child, waiting[child]) for child, _ in running])
 
-
-def _missing(barrier: MBarrier, name: str) -> str:
+def _missing(barrier: MBarrier, name: str) -> Lack:
     """What keeps a phase from ending."""
     if barrier.bytes < 0:
-        return f"the barrier `{name}`, which {-barrier.bytes} bytes more have reached than were announced to it"
+        text = f"the barrier `{name}`, which {-barrier.bytes} bytes more have reached than were announced to it"
+        return Lack(text, frozenset((UNKNOWN_BYTES,)))
     if barrier.bytes and barrier.pending <= 0:
-        return f"{barrier.bytes} bytes at the barrier `{name}` that no copy brings"
+        text = f"{barrier.bytes} bytes at the barrier `{name}` that no copy brings"
+        return Lack(text, frozenset((MISSING_BYTES,)))
     missing = f"{barrier.pending} of {barrier.count} arrivals"
     if barrier.bytes:
         missing += f" and {barrier.bytes} bytes"
-    more = ""
-    if barrier.surplus:
-        more = f", where {barrier.surplus + barrier.count} arrived at once in a phase that counts {barrier.count}"
-    return f"{missing} at the barrier `{name}`{more}"
-
-
-def _active_blocks(mask: np.ndarray, blocks: int) -> np.ndarray:
-    """Which blocks have a lane that takes part."""
-    lanes = mask.any(axis=-1)
-    while lanes.ndim > 1:
-        lanes = lanes.any(axis=0)
-    return np.broadcast_to(lanes, (blocks,))
-
-
-def _wait_of_all(blocked: list[tuple[Any, Wait]]) -> Wait:
-    """Ready when one of the strands is."""
-
-    def said() -> str:
-        return "; ".join(
-            wait.text if wait.told else f"{_named(strand.threads)} {wait.text}" for strand, wait in blocked
-        )
-
-    return Wait(lambda: any(wait.ready() for _, wait in blocked), said, blocked[0][1].site, True)
-
-
-def _named(threads: np.ndarray) -> str:
-    """The subject and verb of what some threads wait for."""
-    if len(threads) == 1:
-        return f"thread {threads[0]} waits for"
-    return f"threads {threads[0]} to {threads[-1]} wait for"
+    if not barrier.surplus:
+        return Lack(f"{missing} at the barrier `{name}`")
+    more = f"where {barrier.surplus + barrier.count} arrived at once in a phase that counts {barrier.count}"
+    return Lack(f"{missing} at the barrier `{name}`, {more}", frozenset((SURPLUS,)))
 
 
 def _runs(chosen: np.ndarray, threads: np.ndarray) -> list[slice]:

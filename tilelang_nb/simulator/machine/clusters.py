@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from .barriers import Wait
 from .tensor_copies import CHUNK
+from .waits import CLUSTER, Lack, Wait
 
 Array = Any
 NEVER = -1
@@ -22,7 +22,7 @@ NEVER = -1
 @dataclass
 class ClusterBarrier:
     """arrived: threads of this phase.  generation: phases that are over.  opened: what those who came to the last two
-    phases knew, by parity.  phases: of each thread of each rank, the phase that it arrived in last.
+    phases knew, by parity.  phases: of each thread of each rank, the phase that it arrived in and has not waited for.
     """
 
     phases: Array
@@ -94,7 +94,13 @@ class Clusters:
     def _taking_part(self, mask: Array) -> Array:
         return np.broadcast_to(True if mask is None else mask, (self.B, self.T))
 
-    def cluster_arrive(self, mask: Array) -> None:
+    def _out_of_turn(self, block: int, threads: Array, site: int, again: bool) -> None:
+        """Report threads that arrive again, or wait without having arrived."""
+        if self.machine.checks and len(threads):
+            code = int(self.block_ids[block]) * self.machine.threads + int(threads[0]) + 1
+            self.findings.cluster_out_of_turn(site, self.coordinates(code), again, len(threads))
+
+    def cluster_arrive(self, mask: Array, site: int) -> None:
         """barrier.cluster.arrive"""
         lanes = self._taking_part(mask)
         for block in range(self.B):
@@ -103,6 +109,9 @@ class Clusters:
                 continue
             barrier = self._cluster(block)
             self._release(barrier.known)
+            again = barrier.phases[self.rank, mine] != NEVER
+            self._out_of_turn(block, mine[again], site, True)
+            mine = mine[~again]  # an arrival too many tells nobody anything
             barrier.phases[self.rank, mine] = barrier.generation
             barrier.arrived += len(mine)
             if barrier.arrived >= self.machine.ranks * self.machine.threads:
@@ -113,16 +122,25 @@ class Clusters:
     def cluster_wait(self, mask: Array, site: int) -> Generator[Wait, None, None]:
         """barrier.cluster.wait: until the phase that the threads arrived in is over."""
         lanes = self._taking_part(mask)
-        mine = [(self._cluster(block), self.threads[lanes[block]]) for block in range(self.B) if lanes[block].any()]
-        mine = [(barrier, int(barrier.phases[self.rank, threads].max())) for barrier, threads in mine]
+        mine = []
+        for block in range(self.B):
+            threads = self.threads[lanes[block]]
+            if not len(threads):
+                continue
+            barrier = self._cluster(block)
+            phases = barrier.phases[self.rank, threads]
+            self._out_of_turn(block, threads[phases == NEVER], site, False)
+            barrier.phases[self.rank, threads] = NEVER
+            mine.append((barrier, int(phases.max())))
 
         def ready() -> bool:
             return all(barrier.generation > phase for barrier, phase in mine)
 
-        def said() -> str:
+        def said() -> Lack:
             barrier = next(barrier for barrier, phase in mine if barrier.generation <= phase)
             all_threads = self.machine.ranks * self.machine.threads
-            return f"the barrier of the cluster: {barrier.arrived} of {all_threads} threads have arrived"
+            text = f"the barrier of the cluster: {barrier.arrived} of {all_threads} threads have arrived"
+            return Lack(text, frozenset((CLUSTER,)))
 
         while not ready():
             yield Wait(ready, said, site)
@@ -184,11 +202,12 @@ class Clusters:
                 shadow = machine.shared_shadow
                 copy.from_cells = self._cells_of(read)
                 code = shadow.many_of(self)[block]
-                shadow.read(self, copy.from_cells, np.broadcast_to(code, copy.from_cells.shape), sites[1])
+                shadow.read(self, copy.from_cells, np.broadcast_to(code, copy.from_cells.shape), sites[1], True)
                 self.check_proxy(copy.from_cells, sites[1])
                 copy.records = shadow.writes[copy.from_cells]
                 copy.cells = self._cells_of(chunks)
                 copy.codes = np.broadcast_to(code, copy.cells.shape)
+                self.check_overwritten(copy.cells, copy.codes, sites[0])
                 shadow.copy_departed(self, copy.cells, copy.codes, sites[0])
                 self.counters.count("copy into another block", lanes)
             waiting.flying.append(copy)

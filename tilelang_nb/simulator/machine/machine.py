@@ -9,9 +9,11 @@ import numpy as np
 
 from ..translation.inspection import evaluate
 from ..translation.values import Site
-from .barriers import WARPGROUP, Deadlock, Wait
+from .barriers import WARPGROUP
+from .block_order import Meetings
 from .requests import Counting
 from .shadow import Epochs, Shadow
+from .waits import Deadlock, Lack, Wait, in_turns, joined
 
 REGISTERS = 65536  # of a multiprocessor
 MOST_REGISTERS = 255  # of a thread
@@ -64,17 +66,19 @@ class Machine:
         counters: Counting,
         steps: int,
         epochs: Epochs,
-        meetings: np.ndarray,
+        meetings: Meetings,
         printed: list[str],
         sizes: dict[Any, int],
         ranks: int = 1,
         backwards: bool = False,
+        watched: bool = False,
         progress: Callable[[int, float], None] | None = None,
     ):
         self.block, self.grid, self.sites, self.details, self.checks = block, grid, sites, details, checks
         self.threads = int(np.prod(list(block.values()), initial=1))
         self.findings, self.counters, self.epochs, self.granule = findings, counters, epochs, granule
-        self.meetings = meetings  # block -> epoch of its last atomic operation on global integers
+        self.meetings = meetings
+        self.watched, self.changes = watched, 0  # stores that changed memory, counted where somebody may wait for one
         self.stride = max(-(-shared_bytes // BANK_LINE) * BANK_LINE, BANK_LINE)
         self.memory = np.zeros(blocks * self.stride, np.uint8)
         self.views: dict[Any, np.ndarray] = {}
@@ -83,7 +87,6 @@ class Machine:
         self.named: dict[tuple[int, int], Any] = {}
         self.clusters: dict[int, Any] = {}  # number of a cluster in flight -> its barrier
         self.engines: dict[int, int] = {}  # address of an mbarrier -> the strand that its copies count as
-        self.fences: dict[int, int] = {}  # strand -> its last epoch that asynchronous reads may see
         self.registers: dict[int, dict[int, int]] = {}  # block -> warp group -> registers of each of its threads
         self.nobody = np.zeros((1, 1), np.bool_)
         self.strands = 0
@@ -153,26 +156,13 @@ class Machine:
                 self.findings.never_landed(load.site, 1)
 
     def run_together(self, strands: list[tuple[Any, Generator[Wait, None, None]]]) -> None:
-        """Drive the blocks of clusters, each rank as a strand, until all have ended."""
-        waiting: dict[Any, Wait] = {}
-        running = list(reversed(strands)) if self.backwards else list(strands)
-        while running:
-            moved = False
-            for strand, generator in list(running):
-                wait = waiting.get(strand)
-                if wait is not None and not wait.ready():
-                    continue
-                moved = True
-                try:
-                    waiting[strand] = next(generator)
-                except StopIteration:
-                    running.remove((strand, generator))
-            if not moved:
-                texts = [strand.of_block(waiting[strand].text, waiting[strand].told) for strand, _ in running]
-                raise Deadlock("; ".join(texts), waiting[running[0][0]].site)
+        """Drive blocks that wait for each other, each rank or block as a strand, until all have ended."""
+        for blocked in in_turns(strands, self.backwards, lambda _: None):
+            raise Deadlock(joined(blocked, lambda strand, text, told: strand.of_block(text, told)), blocked[0][1].site)
 
     def run(self, generator: Generator[Wait, None, None]) -> None:
         """Drive the first strand; what it waits for can only come from itself."""
         for wait in generator:
             if not wait.ready():
-                raise Deadlock(wait.text if wait.told else f"all wait for {wait.text}", wait.site)
+                lack = wait.said()
+                raise Deadlock(lack if wait.told else Lack(f"all wait for {lack.text}", lack.kinds), wait.site)

@@ -91,6 +91,8 @@ class MemoryAccess:
         index = start if part is None else part + start if start else part
         index, ok = self._safe(index, bounds, mask, site)
         at, values, lanes = self._storing_lanes(index, value, ok, mask)
+        if self.machine.watched:
+            self._watch(array.data, at, values)
         if not self.machine.checks:
             array.data[at] = values
             return
@@ -109,6 +111,8 @@ class MemoryAccess:
         itemsize = np.dtype(dtype).itemsize
         at, values, lanes = self._storing_lanes(self._flat(index, itemsize), value, ok, mask)
         memory = self.machine.view(dtype)
+        if self.machine.watched:
+            self._watch(memory, at, values)
         if not self.machine.checks:
             memory[at] = values
             return
@@ -116,6 +120,10 @@ class MemoryAccess:
         codes = self._codes(lanes, at, value, index)
         granules = itemsize // self.machine.granule
         self._write(self.machine.shared_shadow, memory, at, at, values, codes, site, granules)
+
+    def _watch(self, memory: Array, at: Array, values: Array) -> None:
+        """Count a store that changes something."""
+        self.machine.changes += bool((_bits(memory[at]) != _bits(np.asarray(values, memory.dtype))).any())
 
     def _codes(self, lanes: Array | None, at: Array, value: Array, index: Array) -> Array:
         shape = self.shape_of(index, value) if lanes is None else lanes.shape
@@ -164,10 +172,10 @@ class MemoryAccess:
         at, values, lanes = self._storing_lanes(index, value, ok, mask)
         shape = self.shape_of(index, value) if lanes is None else lanes.shape
         old = update(memory, at, np.asarray(values, memory.dtype), kind)
+        if self.machine.watched:
+            self.machine.changes += bool((_bits(memory[at]) != _bits(old)).any())
         if self.machine.checks:
             self.counters.count(f"{self.machine.sites[site].space} atomic", len(at))
-            if shadow is not None and shadow.across_blocks and memory.dtype.kind in "iu" and len(at):
-                self.synchronise_blocks(lanes)
             if shadow is not None and len(at):
                 codes = np.broadcast_to(self.codes, shape)
                 cells, codes = _spread(at + first, codes.reshape(-1) if lanes is None else codes[lanes], granules)

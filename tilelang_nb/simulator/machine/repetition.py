@@ -10,11 +10,11 @@ FIRST, LOOK = 64, 8  # the first turn that is remembered, and how many turns aft
 
 
 class NoEnd(Exception):
-    """A loop does the same turns for ever."""
+    """A loop does the same turns for ever.  turns: after how many it is where it was."""
 
-    def __init__(self, site: int):
+    def __init__(self, site: int, turns: int):
         super().__init__("endless loop")
-        self.site = site
+        self.site, self.turns = site, turns
 
 
 class Repetition:
@@ -24,7 +24,7 @@ class Repetition:
     """
 
     def __init__(self, site: int):
-        self.site, self.turn, self.mark = site, 0, FIRST
+        self.site, self.turn, self.mark, self.marked = site, 0, FIRST, 0
         self.kept: list[Any] = []
 
     def turn_begins(self, *state: Any) -> None:
@@ -34,18 +34,16 @@ class Repetition:
             return
         if self.turn == self.mark:
             self.kept = [one.copy() if isinstance(one, np.ndarray) else one for one in state]
-            self.mark *= 2
+            self.marked, self.mark = self.turn, 2 * self.mark
         elif 2 * self.turn <= self.mark + 2 * LOOK and self._same(state):
-            raise NoEnd(self.site)
+            raise NoEnd(self.site, self.turn - self.marked)
 
     def _same(self, state: tuple[Any, ...]) -> bool:
-        for one, kept in zip(state, self.kept):
-            arrays = isinstance(one, np.ndarray), isinstance(kept, np.ndarray)
-            if arrays[0] != arrays[1] or not (_equal(one, kept) if all(arrays) else one is kept):
-                return False
-        return True
+        return all(equal(one, kept) for one, kept in zip(state, self.kept))
 
 
-def _equal(one: np.ndarray, other: np.ndarray) -> bool:
-    """Are the bits the same?  Signs of zeros count, NaNs are equal to themselves."""
+def equal(one: Any, other: Any) -> bool:
+    """Are the bits of two parts of a state the same?  Signs of zeros count, NaNs are equal to themselves."""
+    if not (isinstance(one, np.ndarray) and isinstance(other, np.ndarray)):
+        return one is other
     return one.shape == other.shape and one.tobytes() == other.tobytes()

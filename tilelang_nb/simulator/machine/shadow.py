@@ -2,7 +2,8 @@
 
 A cell is an element of a global array or a granule of shared memory.  Its record is one integer: epoch, site and
 thread.  An earlier access is ordered before this one if it is the same thread's, if its epoch is known to the strand,
-or, inside a warp, if a warp barrier came after it.  Threads of different blocks are never ordered by barriers.
+or, inside a warp, if a warp barrier came after it.  Threads of different blocks are never ordered by barriers, but by
+atomic operations (`block_order.py`).
 """
 
 from __future__ import annotations
@@ -55,7 +56,8 @@ class Shadow:
     def __init__(self, cells: int, across_blocks: bool, reads_matter: bool = True):
         self.across_blocks, self.reads_matter = across_blocks, reads_matter
         self.writes = np.zeros(cells, np.int64)
-        self.reads: dict[int, Array] = {}  # strand -> records of its last reads
+        # strand -> records of its last reads; its negative number: of those by asynchronous operations
+        self.reads: dict[int, Array] = {}
         self.same: tuple[Array, Array] | None = None  # first and last thread of a store of one value by many
         self._known: dict[int, tuple[tuple[Any, ...], Any]] = {}
         self.version = 0
@@ -80,7 +82,7 @@ class Shadow:
         return (strand.block_ids[:, None].astype(np.int64)) | MANY
 
     # ---- order ----
-    def _unordered(self, strand: Any, records: Array, codes: Array) -> Array | None:
+    def unordered(self, strand: Any, records: Array, codes: Array) -> Array | None:
         """Which records are accesses of other threads that nothing orders before the next one; None if none."""
         machine = strand.machine
         if machine.epochs.exhausted:
@@ -108,21 +110,33 @@ class Shadow:
         unordered = epochs > seen[owners]
         others = records & CODE
         if strand.by_warp and unordered.any():
-            unordered &= epochs > _known_of_warps(strand, owners, others)
+            unordered &= epochs > self.known_of_warps(strand, owners, records)
         if strand.warp_epoch:
             same_warp = ((others & MANY) == 0) & ((codes & MANY) == 0)
             same_warp &= (others - 1) % threads >> 5 == (codes - 1) % threads >> 5
             same_warp &= (others - 1) // threads == (codes - 1) // threads
             unordered &= ~(same_warp & (epochs <= strand.warp_epoch))
         if self.across_blocks:
-            unordered |= self._other_block(strand, epochs, _block(others, threads), _block(codes, threads))
+            theirs, mine = _block(others, threads), _block(codes, threads)
+            met = strand.machine.meetings.ordered(
+                epochs, theirs, _thread(others, threads), mine, _thread(codes, threads)
+            )
+            unordered = np.where(theirs != mine, ~met, unordered)
         return unordered
 
-    def _other_block(self, strand: Any, epochs: Array, theirs: Array, mine: Array) -> Array:
-        """Accesses of another block; that both have come to an atomic operation since is taken as an order."""
-        meetings = strand.machine.meetings
-        met = (theirs >= 0) & (mine >= 0) & (epochs <= np.minimum(meetings[theirs], meetings[mine]))
-        return (theirs != mine) & ~met
+    def known_of_warps(self, strand: Any, owners: Array, records: Array, sign: int = 1) -> Array:
+        """The last epochs that a strand knows of the warps that made some records, 0 for none.
+
+        Of a record of several threads, which is also that of a matrix product of a warp group, one warp's is taken.
+        sign: -1 for what it knows across proxies.
+        """
+        threads, others = strand.machine.threads, records & CODE
+        table = np.zeros((int(owners.max()) + 1, -(-threads // 32)), np.int64)
+        for key, epoch in strand.seen.items():
+            if type(key) is tuple and 0 < sign * key[0] < len(table):
+                table[sign * key[0], key[1]] = epoch
+        many = (others & MANY) != 0
+        return np.where(many, table.max(1)[owners], table[owners, np.where(many, 0, (others - 1) % threads >> 5)])
 
     def _not_atomic(self, strand: Any, records: Array, hit: Array | None) -> Array | None:
         """Atomic operations do not race with each other."""
@@ -133,11 +147,12 @@ class Shadow:
         return hit if hit.any() else None
 
     # ---- accesses ----
-    def read(self, strand: Any, cells: Array, codes: Array, site: int) -> None:
+    def read(self, strand: Any, cells: Array, codes: Array, site: int, bulk: bool = False) -> None:
+        """bulk: by an asynchronous operation."""
         records = self.writes[cells]
         if not self.across_blocks and not records.all():
             self._report_uninitialised(strand, records, codes, site)
-        hit = self._unordered(strand, records, codes)
+        hit = self.unordered(strand, records, codes)
         if hit is not None and strand.machine.sites[site].atomic:
             hit = self._not_atomic(strand, records, hit)
         if hit is not None and self.same is not None:
@@ -148,12 +163,12 @@ class Shadow:
             hit = hit & ~among  # this thread is one of those that stored the value
         if hit is not None and hit.any():
             self._report(strand, "read", "write", site, records, codes, hit)
-        self._record_read(strand, cells, codes, site)
+        self._record_read(strand, cells, codes, site, -strand.number if bulk else strand.number)
 
-    def _record_read(self, strand: Any, cells: Array, codes: Array, site: int) -> None:
-        reads = self.reads.get(strand.number)
+    def _record_read(self, strand: Any, cells: Array, codes: Array, site: int, reader: int) -> None:
+        reads = self.reads.get(reader)
         if reads is None:
-            reads = self.reads[strand.number] = np.zeros(len(self.writes), np.int64)
+            reads = self.reads[reader] = np.zeros(len(self.writes), np.int64)
         stamp = (strand.epoch << EPOCH_SHIFT) | (min(site, SITE) << CODE_BITS)
         mine = codes | stamp
         before = reads[cells]
@@ -173,7 +188,7 @@ class Shadow:
         """Compare a store with earlier accesses.  unchanged: which lanes store what is there already."""
         self.version += 1
         records = self.writes[cells]
-        hit = self._unordered(strand, records, codes)
+        hit = self.unordered(strand, records, codes)
         if hit is not None:
             hit = hit & ~unchanged()
             if hit.any():
@@ -213,7 +228,7 @@ class Shadow:
         """An asynchronous copy may write from now on."""
         self.version += 1
         records = self.writes[cells]
-        hit = self._unordered(strand, records, codes)
+        hit = self.unordered(strand, records, codes)
         if hit is not None:
             self._report(strand, "write", "write", site, records, codes, hit)
         self._against_reads(strand, cells, codes, site)
@@ -230,9 +245,9 @@ class Shadow:
         self.version += 1
         self.writes[cells] = codes | (epoch << EPOCH_SHIFT) | (min(site, SITE) << CODE_BITS)
 
-    def note_read(self, strand: Any, cells: Array, codes: Array, site: int) -> None:
-        """A read that has been compared with earlier writes goes on until now."""
-        self._record_read(strand, cells, codes, site)
+    def note_bulk_read(self, strand: Any, cells: Array, codes: Array, site: int) -> None:
+        """An asynchronous read that has been compared with earlier writes goes on until now."""
+        self._record_read(strand, cells, codes, site, -strand.number)
 
     def atomic(self, strand: Any, cells: Array, codes: Array, site: int) -> None:
         """An atomic read-modify-write: unordered with plain accesses only."""
@@ -240,7 +255,7 @@ class Shadow:
         records = self.writes[cells]
         if not self.across_blocks and not records.all():
             self._report_uninitialised(strand, records, codes, site)
-        hit = self._not_atomic(strand, records, self._unordered(strand, records, codes))
+        hit = self._not_atomic(strand, records, self.unordered(strand, records, codes))
         if hit is not None:
             self._report(strand, "atomic", "write", site, records, codes, hit)
         self._against_reads(strand, cells, codes, site, atomic=True)
@@ -257,7 +272,7 @@ class Shadow:
     def _against_reads(self, strand: Any, cells: Array, codes: Array, site: int, atomic: bool = False) -> None:
         for reads in self.reads.values():
             records = reads[cells]
-            hit = self._unordered(strand, records, codes)
+            hit = self.unordered(strand, records, codes)
             if atomic:
                 hit = self._not_atomic(strand, records, hit)
             if hit is not None:
@@ -294,10 +309,19 @@ class Shadow:
                 roles=owner != strand.number,
             )
 
-    def report_unfenced(self, strand: Any, record: int, site: int, count: int) -> None:
-        """An asynchronous read of what an ordinary store wrote, without a fence between them."""
-        other, threads = int(record >> CODE_BITS) & SITE, strand.machine.threads
-        strand.findings.no_proxy_fence(site, other, _who(strand, int(record) & CODE, threads), count)
+    def report_unfenced(
+        self, strand: Any, records: Array, late: Array, site: int, earlier: str, overwrites: bool
+    ) -> None:
+        """Ordinary accesses that no fence lies behind, and an asynchronous one.
+
+        earlier: "load" or "store".  overwrites: whether the asynchronous one writes.
+        """
+        sites = (records >> CODE_BITS) & SITE
+        for other in np.unique(sites[late]):
+            same = late & (sites == other)
+            code = int(records[int(np.flatnonzero(same)[0])]) & CODE
+            who = _who(strand, code, strand.machine.threads)
+            strand.findings.no_proxy_fence(site, int(other), who, int(same.sum()), earlier, overwrites)
 
     def report_overwritten(self, strand: Any, record: int, site: int, reader: str, count: int) -> None:
         """A store into what an asynchronous operation was still reading."""
@@ -313,24 +337,15 @@ class Shadow:
         strand.findings.uninitialised(site, strand.coordinates(code), int(missing.sum()))
 
 
-def _known_of_warps(strand: Any, owners: Array, others: Array) -> Array:
-    """The last epochs that a strand knows of the warps that made some records, 0 for none.
-
-    Of a record of several threads, which is also that of a matrix product of a warp group, one warp's is taken.
-    """
-    threads = strand.machine.threads
-    table = np.zeros((int(owners.max()) + 1, -(-threads // 32)), np.int64)
-    for key, epoch in strand.seen.items():
-        if type(key) is tuple and key[0] < len(table):
-            table[key] = epoch
-    many = (others & MANY) != 0
-    return np.where(many, table.max(1)[owners], table[owners, np.where(many, 0, (others - 1) % threads >> 5)])
-
-
 def _block(codes: Array, threads: int) -> Array:
     """Number of the block of a code; -1 for several blocks."""
     block = np.where((codes & MANY) != 0, codes & (MANY - 1), (codes - 1) // threads)
     return np.where(codes == EVERYBODY, -1, block)
+
+
+def _thread(codes: Array, threads: int) -> Array:
+    """Number of the thread of a code inside its block; -1 for several."""
+    return np.where((codes & MANY) != 0, -1, (codes - 1) % threads)
 
 
 def _extremes(codes: Array, threads: int) -> tuple[Array, Array]:

@@ -12,11 +12,13 @@ import numpy as np
 
 from .asynchronous import AsynchronousCopies
 from .barriers import Barriers, Known
+from .block_order import BlockOrder
 from .clusters import Clusters
 from .edges import Edges
 from .matrices import MatrixInstructions
 from .memory import MemoryAccess
 from .messages import Messages
+from .proxies import Proxies
 from .registers import Registers
 from .repetition import Repetition
 from .tensor_copies import TensorCopies
@@ -28,8 +30,8 @@ Mask = Any
 
 
 class Strand(
-    Registers, MemoryAccess, Warps, MatrixInstructions, AsynchronousCopies, TensorCopies, WarpGroups, Barriers,
-    Clusters, Messages, UndefinedArithmetic, Edges,
+    Registers, MemoryAccess, Warps, MatrixInstructions, AsynchronousCopies, TensorCopies, Proxies, WarpGroups,
+    Barriers, BlockOrder, Clusters, Messages, UndefinedArithmetic, Edges,
 ):  # fmt: skip
     """block_ids: linear numbers of the blocks.  threads: linear numbers inside a block, ascending and contiguous.
 
@@ -51,7 +53,6 @@ class Strand(
         self.open_copies, self.groups = [], []
         self.stores = {}
         self.open_products, self.product_groups = [], []
-        self.fenced: dict[int, int] = {}  # strand -> its last epoch that asynchronous reads of this strand may see
         self.new_epoch()
 
     # ---- indices ----

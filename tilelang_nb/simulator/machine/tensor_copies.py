@@ -16,7 +16,6 @@ import numpy as np
 
 from .arithmetic import strided
 from .asynchronous import Arrivals
-from .shadow import EPOCH_SHIFT
 
 Array = Any
 CHUNK = 16  # bytes that a swizzle moves together
@@ -167,6 +166,7 @@ class TensorCopies:
             load.cells = self._cells_of(chunks)
             code = self.machine.shared_shadow.many_of(self)[block]
             load.codes = np.broadcast_to(code, load.cells.shape)
+            self.check_overwritten(load.cells, load.codes, sites[0])
             self.machine.shared_shadow.copy_departed(self, load.cells, load.codes, sites[0])
             self._note_global_read(load)
             self.counters.count("tensor load", lanes)
@@ -232,7 +232,7 @@ class TensorCopies:
                 shadow = self.machine.shared_shadow
                 store.cells = self._cells_of(chunks)
                 codes = np.broadcast_to(shadow.many_of(self)[block], store.cells.shape)
-                shadow.read(self, store.cells, codes, sites[1])
+                shadow.read(self, store.cells, codes, sites[1], True)
                 self.check_proxy(store.cells, sites[1])
                 store.records = shadow.writes[store.cells]
                 self.counters.count("tensor store", 1)
@@ -301,33 +301,6 @@ class TensorCopies:
         """A part of the threads goes its own way, with what it has stored."""
         taken = [key for key in self.stores if key[1] in child.threads]
         child.stores |= {key: self.stores.pop(key) for key in taken}
-
-    # ---- what asynchronous reads ask for ----
-    def proxy_fence(self, mask: Array) -> None:
-        """fence.proxy.async: what these threads wrote, or know to be written, is there for asynchronous reads."""
-        if self.machine.checks:
-            self.fenced = {**self.seen, self.number: self.epoch}
-            fences = self.machine.fences
-            fences[self.number] = max(fences.get(self.number, 0), self.epoch)
-            self.new_epoch()
-
-    fenced: dict[int, int]
-
-    def check_proxy(self, cells: Array, site: int) -> None:
-        """Report what ordinary stores wrote and no fence has made visible to an asynchronous read."""
-        machine = self.machine
-        records = machine.shared_shadow.writes[cells]
-        epochs = records >> EPOCH_SHIFT
-        owners = machine.epochs.owner(epochs)
-        for owner in np.unique(owners):
-            if machine.is_engine(int(owner)):
-                continue
-            visible = max(machine.fences.get(int(owner), 0), self.fenced.get(int(owner), 0))
-            late = (owners == owner) & (epochs > visible) & (records != 0) & (epochs <= machine.epochs.last)
-            if late.any():
-                position = int(np.flatnonzero(late)[0])
-                code = int(records[position])
-                machine.shared_shadow.report_unfenced(self, code, site, int(late.sum()))
 
     def check_unchanged(self, cells: Array, records: Array, site: int, reader: str) -> None:
         """Report what was overwritten while it was still being read."""

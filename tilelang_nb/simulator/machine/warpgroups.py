@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from .barriers import WARPGROUP, Wait
+from .barriers import WARPGROUP
 from .tensor_copies import CHUNK, swizzled
+from .waits import REGISTERS, Lack, Wait
 
 Array = Any
 ROWS = 64
@@ -116,7 +117,7 @@ class WarpGroups:
         codes = np.repeat(shadow.many_of(self)[:, 0], groups)[active]
         codes = np.repeat(codes, chunks.shape[1] * granules)
         if len(cells):
-            shadow.read(self, cells, codes, operand.site)
+            shadow.read(self, cells, codes, operand.site, True)
             self.check_proxy(cells, operand.site)
         operand.cells, operand.codes, operand.records = cells, codes, shadow.writes[cells]
 
@@ -127,7 +128,7 @@ class WarpGroups:
         if operand.cells is not None and len(operand.cells):
             self.check_unchanged(operand.cells, operand.records, operand.site, "a matrix product")
             shadow = self.machine.shared_shadow
-            shadow.note_read(self, operand.cells, operand.codes, operand.site)
+            shadow.note_bulk_read(self, operand.cells, operand.codes, operand.site)
         assert operand.chunks is not None
         raw = self.machine.view(np.complex128).take(operand.chunks)
         tile = np.ascontiguousarray(raw).view(np.uint8).view(dtype)
@@ -276,9 +277,10 @@ class WarpGroups:
                 def ready(held: Any = held, before: int = before) -> bool:
                     return (sum(held.values()) - before + count) * WARPGROUP <= machine.register_pool
 
-                def said(held: Any = held, before: int = before) -> str:
+                def said(held: Any = held, before: int = before) -> Lack:
                     free = machine.register_pool // WARPGROUP - sum(held.values()) + before
-                    return f"{count} registers for each thread; {free} are free for its warp group"
+                    text = f"{count} registers for each thread; {free} are free for its warp group"
+                    return Lack(text, frozenset((REGISTERS,)))
 
                 while not ready():
                     yield Wait(ready, said, site)

@@ -12,7 +12,7 @@ import tvm
 from tvm.ir import StringImm
 
 from .accesses import Accesses
-from .inspection import call_name
+from .inspection import call_name, extern_name
 from .values import BYTES, LANES, NUMPY, Unsupported, Value, dtype_of, integer_range, is_float
 
 # Operators of TIR and fast device functions: name -> function of the generated text.  `math_*` are in
@@ -174,19 +174,23 @@ class Calls(Accesses):
         if storage.space == "local":
             raise Unsupported("an atomic operation on registers", self.span)
         point, axes = self._point(storage, indices)
-        value = self.cast(self.expression(arguments[1]), storage.dtype) if len(arguments) > 1 else None
+        last = extern_name(arguments[-1])
+        order = last.removeprefix("tl_order_") if last.startswith("tl_order_") else ""
+        given = arguments[1 : len(arguments) - bool(order)]
+        value = self.cast(self.expression(given[0]), storage.dtype) if given else None
         site = self.access_site("atomic", storage)
         if kind == "load":
-            return self.effectful(f"S.load_{storage.space}({point}, {self.mask}, {site})", storage.dtype, axes)
-        if value is None:
+            text = f"S.load_{storage.space}({point}, {self.mask}, {site})"
+        elif value is None:
             raise Unsupported(f"atomic {kind} without a value", self.span)
-        if kind == "store":
-            return self.effectful(
-                f"S.store_{storage.space}({point}, {self.typed(value)}, {self.mask}, {site})", storage.dtype, 0
-            )
-        amount, axes = self._for_every_turn(value, axes)
-        text = f"S.atomic_{storage.space}({kind!r}, {point}, {amount}, {self.mask}, {site})"
-        return self.effectful(text, storage.dtype, LANES | axes)
+        else:
+            kind = "exchange" if kind == "store" else kind
+            amount, axes = self._for_every_turn(value, axes)
+            text = f"S.atomic_{storage.space}({kind!r}, {point}, {amount}, {self.mask}, {site})"
+            axes |= LANES
+        if order:
+            text = f"S.ordered({order!r}, {self.mask}, lambda: {text})"
+        return self.effectful(text, storage.dtype, axes)
 
     def _for_every_turn(self, value: Value, axes: int) -> tuple[str, int]:
         """The text of what an atomic operation adds, over the axes of the loops around it too, and all its axes.

@@ -152,7 +152,7 @@ def _set_registers(t: Calls, name: str, arguments: list[Any]) -> None:
 
 
 def _cluster_arrive(t: Calls, name: str, arguments: list[Any]) -> None:
-    t.emit(f"S.cluster_arrive({t.mask})")
+    t.emit(f"S.cluster_arrive({t.mask}, {t.site('cluster barrier')})")
 
 
 def _cluster_wait(t: Calls, name: str, arguments: list[Any]) -> None:

@@ -19,7 +19,7 @@ from tvm.ir.prim import expr as pe
 from . import hopper_calls, matrix_calls  # noqa: F401  (fill the table of statements)
 from .accesses import VectorAxis
 from .calls import Calls
-from .endless import registers_of_turns
+from .endless import any_asking_loop, asks, registers_of_turns
 from .inspection import BLOCKING, constant, contains_call, has_jump, jumps_out
 from .suites import Nested, Suite, Tracked
 from .tally import operations
@@ -271,7 +271,7 @@ class Statements(Calls):
                 header = f"for {counter} in range({start}, {start} + {turns}):"
             self.open(counter, live)
             if not short:
-                self.emit(f"S.take_step({self.site('loop')})")
+                self.emit(f"S.take_step({self.site('counted loop')})")
             self.emit(
                 f"{live} = S.both({outer}, {counter} - {start} < {turns})" if extent.axes else f"{live} = {outer}"
             )
@@ -286,7 +286,7 @@ class Statements(Calls):
             if not short:
                 turns = self.assign("n", extent.text)
                 stop = turns if start == "0" else f"{start} + {turns}"
-                self.emit(f"S.take_steps({turns}, {self.site('loop')})")
+                self.emit(f"S.take_steps({turns}, {self.site('counted loop')})")
             header = f"for {counter} in range({start}, {stop}):"
             self.open(counter)
         if not self.loops and not extent.axes:
@@ -314,12 +314,13 @@ class Statements(Calls):
             self.define(loop.broken)
         live = self.fresh("m")
         registers = registers_of_turns(node, self.buffers)
-        turns = None if registers is None else self.assign("turns", f"S.turns_of({self.site('loop')})")
+        watch, step = ("asking", "yield from ") if asks(node) else ("turns_of", "")
+        turns = None if registers is None else self.assign("turns", f"S.{watch}({self.site('loop')})")
         self.open(live)
         self.emit(f"S.take_step({self.site('loop')})")
         if turns:
             state = [running, *([loop.broken] if loop else []), *(registers or [])]
-            self.emit(f"{turns}.turn_begins({', '.join(state)})")
+            self.emit(f"{step}{turns}.turn_begins({', '.join(state)})")
         if loop:
             self.define(loop.gone)
             self.emit(f"{live}, {loop.gone} = S.minus({running}, {loop.broken}), False")
@@ -356,7 +357,8 @@ class Statements(Calls):
             for header, suite in zip((f"if {text}:", "else:"), suites):
                 self.suites[-1].lines.append(Nested(header, suite.lines))
             return
-        if condition.axes == T_AXIS and condition.pure and contains_call(node, BLOCKING):
+        waits = contains_call(node, BLOCKING) or any_asking_loop(node, of_block=True)
+        if condition.axes == T_AXIS and condition.pure and waits:
             self._fork(node, condition)
             return
         name = condition.text if condition.atom else self.assign("c", condition.text)

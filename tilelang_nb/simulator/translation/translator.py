@@ -6,6 +6,7 @@ from typing import Any
 
 from ...lowering.hopper.tensor_maps import tensor_maps_of
 from .edges import Guard
+from .endless import any_asking_loop
 from .hopper_calls import accumulators
 from .inspection import BLOCKING, accessed_buffers, contains_call, variables
 from .statements import Statements
@@ -118,4 +119,9 @@ class Translator(Statements):
     @property
     def can_wait(self) -> bool:
         """True if a thread may have to wait for another one."""
-        return contains_call(self.func.body, BLOCKING)
+        return self.asks or contains_call(self.func.body, BLOCKING)
+
+    @property
+    def asks(self) -> bool:
+        """True if a loop may ask for what other threads store."""
+        return self.__dict__.setdefault("_asks", any_asking_loop(self.func.body))

@@ -19,6 +19,7 @@ __all__ = [
     "SimulatedOutOfBounds",
     "SimulatedUninitialisedRead",
     "DeviceAssertFailed",
+    "EndlessLoop",
     "RegisterShare",
     "SimulatedDeadlock",
     "SimulatedUndefinedArithmetic",
@@ -169,6 +170,13 @@ class SimulatedDeadlock(Message):
 
     problem: str
     remedy: str
+
+
+@dataclass(frozen=True)
+class EndlessLoop(SimulatedDeadlock):
+    """A loop that does not end, or not before the simulated device stops it."""
+
+    label = "the simulated device stops this loop"
 
 
 @dataclass(frozen=True)

@@ -208,7 +208,9 @@ class EndlessWhile(Message):
     code, slug = "TL118", "endless-while"
     text = "this loop never ends"
     label = "no `break` leaves it"
-    advice = "leave it with `break`, or give it a condition"
+    advice = "{remedy}"
+
+    remedy: str = "leave it with `break`, or give it a condition"
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,8 @@ __all__ = [
     "ImplicitFloatToInteger",
     "SerialisedProducts",
     "SpilledRegisters",
+    "UnwaitedCopy",
+    "ArrayInMemory",
 ]
 
 
@@ -280,7 +282,38 @@ class SpilledRegisters(Message):
     severity = "warning"
     text = "a thread has too few registers: {stored} bytes of them go to memory, {loaded} bytes come back"
     label = "slower than it could be"
-    advice = "make the tiles in registers smaller, or divide them among more `threads`"
+    advice = "{remedy}"
 
     stored: str
     loaded: str
+    remedy: str
+
+
+@dataclass(frozen=True)
+class UnwaitedCopy(Message):
+    """Nothing waits for an asynchronous copy before the kernel ends."""
+
+    code, slug = "TL215", "unwaited-copy"
+    severity = "warning"
+    text = "nothing waits for this copy into `{buffer}` before the kernel ends"
+    label = "still under way when the kernel ends"
+    advice = "{remedy}"
+
+    buffer: str
+    remedy: str
+
+
+@dataclass(frozen=True)
+class ArrayInMemory(Message):
+    """The assembler keeps an array of each thread in memory, as registers have no addresses."""
+
+    code, slug = "TL216", "array-in-memory"
+    severity = "warning"
+    text = "{array} lies in memory, {bytes} bytes for each thread: {cause}"
+    label = "each access is a trip to memory"
+    advice = "{remedy}"
+
+    array: str
+    bytes: str
+    cause: str
+    remedy: str

@@ -104,7 +104,7 @@ class BadArgument(Message):
 
 @dataclass(frozen=True)
 class MissingArguments(BadArgument):
-    """Arguments that a call lacks.  missing: their names."""
+    """Arguments that a call lacks.  missing: what to write for each."""
 
     missing: tuple[str, ...] = ()
 

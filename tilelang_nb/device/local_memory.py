@@ -1,0 +1,137 @@
+"""What of a thread lies in memory instead of in registers, as warnings: values that the assembler spilled (TL214), and
+arrays that are indexed by what is known only at run time (TL216).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import tvm_ffi
+from tvm import tirx as tir
+
+from tilelang_nb.lowering.nests import WARP_GROUPS
+from tilelang_nb.lowering.rewrite import each_statement
+from tilelang_nb.lowering.spans import line_of
+from tilelang_nb.source import catalogue as say
+from tilelang_nb.source.diagnostic import Message
+
+from .private_arrays import RUN_TIME, PrivateArray, private_arrays
+from .resources import read_log
+
+MOST_THREADS, MOST_IN_ROLES = 1024, 256  # of a block; of the text, where other threads copy
+REGISTER_FILE, OF_A_THREAD, OF_ROLES = 65536, 255, 240  # registers: of a block, of a thread, and with its share
+OTHERS = 48  # of a thread, for addresses and what is computed
+LARGE = 32  # registers of an array that is worth making smaller
+_ENTRY = re.compile(r"\.entry\s+(\w+)")
+_ACCESS = re.compile(r"\b(?:ld|st)\.local\b")
+# Functions that need memory of their own: reductions of large angles, formatted output.
+_OWN_MEMORY = re.compile(r"\b(?:sin|cos|tan|sincos|lgamma|tgamma|j[01n]|y[01n])f?\(|printf\(|tl_report")
+
+
+def spills(program: Any) -> Iterator[tuple[Message, str]]:
+    """(TL214, launch) of a DeviceProgram that is compiled."""
+    for name, figures in read_log(program.log).items():
+        stores, loads = figures.get("spill_stores", 0), figures.get("spill_loads", 0)
+        if stores or loads:
+            yield say.SpilledRegisters(f"{stores:,}", f"{loads:,}", _fewer_registers(program, name)), name
+
+
+def _fewer_registers(program: Any, name: str) -> str:
+    """What the user can change: the largest arrays of the text, and the threads that share them."""
+    arrays = [one for one in _arrays(program, name) if one.name in _names(program) and one.registers >= LARGE]
+    if not arrays:
+        return "make the tiles in registers smaller, or divide them among more `threads`"
+    arrays = sorted(arrays, key=lambda one: -one.registers)[:2]
+    names = " and ".join(f"`{one.name}`" for one in arrays)
+    smaller = f"make the tiles of {names} smaller, such as with half of their columns"
+    if _has_parts(program):  # which threads do what is in the text
+        return f"{smaller}, or give their part of `T.ws` more registers with `T.set_max_nreg`"
+    threads = _threads(program, name, sum(one.registers for one in arrays))
+    return smaller if threads is None else f"launch it with `threads={threads}`, or {smaller}"
+
+
+def _has_parts(program: Any) -> bool:
+    """Does the text divide its warp groups by `T.ws`?"""
+    statements = (one for function in program.tile.functions.values() for one in each_statement(function.body))
+    return any(isinstance(one, tir.AttrStmt) and one.attr_key == WARP_GROUPS for one in statements)
+
+
+def _threads(program: Any, name: str, registers: int) -> int | None:
+    """Threads of the text among which arrays of so many registers fit; None where no launch has so many."""
+    at, launch = next((at, one) for at, one in enumerate(program.launches) if one.name == name)
+    if launch.threads is None:
+        return None
+    added = program.added_threads[at] if program.added_threads else 0
+    now = threads = launch.threads - added
+    while threads * 2 <= (MOST_IN_ROLES if added else MOST_THREADS):
+        threads *= 2
+        most = OF_ROLES if added else min(OF_A_THREAD, REGISTER_FILE // threads)
+        if registers * now <= (most - OTHERS) * threads:
+            return threads
+    return None
+
+
+def local_memory(program: Any) -> Iterator[tuple[Message, Any]]:
+    """(TL216, TVM's span of the statement) for each array of a launch without spills that lies in memory."""
+    for name, figures in read_log(program.log).items():
+        if not figures.get("stack") or figures.get("spill_stores") or figures.get("spill_loads"):
+            continue
+        touched = _touched(program, name)
+        arrays = _arrays(program, name)
+        certain = [(one, _first(one, RUN_TIME, touched, program)) for one in arrays]
+        found = [(one, span) for one, span in certain if span is not None]
+        cause = "which element is meant is known only at run time"
+        remedy = "index it by constants and by loops of `T.unroll`, or put it into shared memory"
+        if not found:
+            quiet = {line for line, text in touched.items() if not _OWN_MEMORY.search(text)}
+            some = [(one, _first(one, 0, quiet, program)) for one in arrays]
+            found = [(one, span) for one, span in some if span is not None]
+            cause = "a loop over its elements is not unrolled"
+            remedy = "write the loop with `T.unroll`, with fewer turns, or put the array into shared memory"
+        for array, span in found:
+            words = f"`{array.name}`" if array.name in _names(program) else "an array of the compiler"
+            yield say.ArrayInMemory(words, f"{array.bytes:,}", cause, remedy), span
+
+
+def _first(array: PrivateArray, known: int, lines: Any, program: Any) -> Any:
+    """The span of the first statement on one of the lines that indexes the array by what is known so late."""
+    if array.bytes > _stack(program):
+        return None
+    return next((span for span, when in array.uses if when >= known and when and line_of(span) in lines), None)
+
+
+def _stack(program: Any) -> int:
+    return max((figures.get("stack", 0) for figures in read_log(program.log).values()), default=0)
+
+
+def _touched(program: Any, name: str) -> dict[int, str]:
+    """The lines of the cell whose PTX accesses local memory, and the CUDA text of each."""
+    lines: set[int] = set()
+    inside = False
+    for text, span in zip(program.ptx.splitlines(), program.ptx_spans):
+        entry = _ENTRY.search(text)
+        inside = entry[1] == name if entry else inside
+        if inside and span is not None and _ACCESS.search(text):
+            lines.add(int(span.line))
+    found = dict.fromkeys(lines, "")
+    for text, span in zip(program.cuda_source.split("\n"), program.cuda_spans):
+        if span is not None and int(span.line) in lines:
+            found[int(span.line)] += text + "\n"
+    return found
+
+
+def _arrays(program: Any, name: str) -> tuple[PrivateArray, ...]:
+    for function in program.module.functions.values():
+        if str(function.attrs["global_symbol"]) == name:
+            return private_arrays(function)
+    return ()
+
+
+def _names(program: Any) -> set[str]:
+    """The names of all arrays of the text."""
+    found: set[str] = set()
+    for function in program.tile.functions.values():
+        tvm_ffi.structural_walk(function.body, (tir.AllocBuffer, lambda node: found.add(node.buffer.name)))
+    return found
