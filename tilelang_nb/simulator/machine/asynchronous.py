@@ -167,6 +167,7 @@ class AsynchronousCopies:
             for flight in self.groups.pop(0):
                 if flight.landed:
                     continue
+                flight.landed = True  # a barrier that counts it as well brings nothing
                 self._source_unchanged(flight)
                 self.machine.view(flight.unit)[flight.target] = flight.data
                 if flight.cells is not None:
@@ -184,6 +185,7 @@ class AsynchronousCopies:
 
     def arrive_after_copies(self, address: Array, mask: Array, site: int) -> None:
         """cp.async.mbarrier.arrive.noinc: an arrival when all copies that the threads started so far have landed."""
+        self.open_copies = [flight for flight in self.open_copies if not flight.landed]
         flights = [flight for group in (*self.groups, self.open_copies) for flight in group if not flight.landed]
         for block, lanes, at in self.members(mask, address):
             barrier = self._mbarrier(block, at, site)
