@@ -65,6 +65,45 @@ def test_what_orders_nothing_is_found_with_both_lines(store, order, line):
     assert 'memory_order="release"' in findings[0]
 
 
+FENCE = 'T.call_extern("void", "__threadfence{}")'
+FENCED = """
+last = T.alloc_shared((1,), "int32")
+if t == 3:
+    P[b] = b + 1
+T.sync_threads()
+if t == 0:
+    {before}
+    last[0] = T.atomic_add(F[0], 1, return_prev=True)
+    {after}
+T.sync_threads()
+if last[0] == 3 and t == 5:
+    total = T.alloc_var("int32", init=0)
+    for i in range(4):
+        total += P[i]
+    Y[0] = total
+"""
+
+
+def test_fences_around_a_relaxed_counter_order_blocks():
+    for kind in ("", "_system"):
+        findings, _, _, y = run(FENCED.format(before=FENCE.format(kind), after=FENCE.format(kind)), 4, 64)
+        assert findings == [] and y[0] == 10
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [("", None), (None, ""), (None, None), ("_block", "_block"), ("", "_block")]
+)
+def test_a_fence_on_one_side_or_for_the_block_orders_nothing(before, after):
+    text = FENCED.format(
+        **{
+            name: "pass" if kind is None else FENCE.format(kind)
+            for name, kind in (("before", before), ("after", after))
+        }
+    )
+    findings, *_ = run(text, 4, 64, right=False)
+    assert len(findings) == 1 and "reads an element of `P`" in findings[0]
+
+
 def test_what_one_thread_acquired_the_others_know_after_a_barrier_of_the_block():
     text = """
 if b == 0:

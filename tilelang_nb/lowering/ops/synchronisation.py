@@ -1,4 +1,5 @@
-"""Barriers that the user wrote: T.sync_threads, T.named_barrier_arrive, T.sync_warp, T.sync_grid."""
+"""Barriers that the user wrote: T.sync_threads, T.named_barrier_arrive, T.sync_warp, T.sync_grid,
+and fences of threads."""
 
 from __future__ import annotations
 
@@ -49,6 +50,8 @@ def lower(call: TileCall, launch: LaunchContext) -> tir.Stmt:
     """sync_threads: of the block, or a named barrier of some of its warps."""
     if call.name == "sync_grid":
         return tir.Evaluate(tir.call_intrin("void", "tirx.tvm_storage_sync", StringImm("global")), call.span)
+    if call.name == "thread_fence":
+        return tir.Evaluate(tir.call_extern("void", call["function"]), call.span)
     if call.name == "sync_warp":
         mask = call["mask"]
         if mask is None:

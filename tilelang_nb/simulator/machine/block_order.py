@@ -3,7 +3,8 @@
 PTX's release and acquire patterns, for each block: what its threads did before an atomic operation with an order is
 known to the threads of another block after theirs.  For the other threads of the two blocks a barrier of their block
 must stand before the one and after the other.  A relaxed operation orders nothing.  Which release an acquire has read
-is not asked: one that came earlier in the run counts.
+is not asked: one that came earlier in the run counts.  A fence is both: a release at the next atomic operation of
+the block, and an acquire of what was there at the last one.
 
 A loop with atomic operations may ask for what other threads store.  Where a turn has changed nothing, neither registers
 nor memory, the next one comes when others have changed something; until then they run.
@@ -20,18 +21,21 @@ from .repetition import equal
 from .waits import VALUE, Lack, Wait
 
 RELEASES, ACQUIRES = ("release", "acq_rel", "seq_cst"), ("acquire", "acq_rel", "seq_cst")
+RELEASE, ACQUIRE, FENCE = range(3)
 Array = Any
 
 
 class Meetings:
-    """By block: the epoch of the last release and of the last acquire.
+    """By block: the epoch of the last release, of the last acquire, and of the last fence, which is a release once an
+    atomic operation comes after it.
 
     own: for the threads first..last that came to it.  all: for the other threads, what a barrier of the block lies
     between.
     """
 
     def __init__(self, blocks: int):
-        self.own, self.all, self.first, self.last = (np.zeros((2, blocks), np.int64) for _ in range(4))
+        self.own, self.all, self.first, self.last = (np.zeros((3, blocks), np.int64) for _ in range(4))
+        self.asked = np.zeros(blocks, np.int64)  # the last epoch at an atomic operation
         self.used = False
 
     def ordered(self, epochs: Array, theirs: Array, their_threads: Array, mine: Array, my_threads: Array) -> Array:
@@ -39,7 +43,7 @@ class Meetings:
 
         theirs, mine: numbers of blocks, -1 for several.  their_threads, my_threads: inside a block, -1 for several.
         """
-        known = np.minimum(self._known(0, theirs, their_threads), self._known(1, mine, my_threads))
+        known = np.minimum(self._known(RELEASE, theirs, their_threads), self._known(ACQUIRE, mine, my_threads))
         return (theirs >= 0) & (mine >= 0) & (epochs <= known)
 
     def _known(self, side: int, blocks: Array, threads: Array) -> Array:
@@ -78,26 +82,49 @@ class BlockOrder:
     """Part of a strand."""
 
     def ordered(self, order: str, mask: Any, operation: Callable[[], Any]) -> Any:
-        """An atomic operation with an order."""
+        """An atomic operation with an order; "" for relaxed, beside which there are fences."""
         checks = self.machine.checks
         if checks and order in RELEASES:
-            self._come(0, mask)
+            self._come(RELEASE, mask)
         result = operation()
         if checks and order in ACQUIRES:
-            self._come(1, mask)
+            self._come(ACQUIRE, mask)
+        if checks and not order:
+            self._ask(mask)
         return result
+
+    def fence(self, mask: Any) -> None:
+        """__threadfence"""
+        if self.machine.checks:
+            self._come(ACQUIRE, mask, True)
+            self._come(FENCE, mask)
+
+    def _ask(self, mask: Any) -> None:
+        """A relaxed operation: fences before it are releases, those after it acquire what was there."""
+        meetings = self.machine.meetings
+        lanes = np.broadcast_to(True if mask is None else _of_threads(mask), (self.B, self.T))
+        blocks = self.block_ids[lanes.any(1)]
+        meetings.asked[blocks] = self.machine.epochs.last
+        blocks = blocks[meetings.own[FENCE, blocks] > meetings.own[RELEASE, blocks]]
+        for one in (meetings.own, meetings.all, meetings.first, meetings.last):
+            one[RELEASE, blocks] = one[FENCE, blocks]
+        self.new_epoch()
 
     def asking(self, site: int) -> Asking:
         return Asking(self, site)
 
-    def _come(self, side: int, mask: Any) -> None:
-        """Some threads come to a release (0) or an acquire (1)."""
+    def _come(self, side: int, mask: Any, by_fence: bool = False) -> None:
+        """Some threads come to a release, an acquire or a fence."""
         meetings, blocks = self.machine.meetings, self.block_ids
         lanes = np.broadcast_to(True if mask is None else _of_threads(mask), (self.B, self.T))
         here = lanes.any(1)
         blocks, lanes = blocks[here], lanes[here]
         meetings.used = True
-        reached = self.machine.epochs.last if side else self.epoch  # epochs of all strands, or of what this one did
+        reached = (
+            self.machine.epochs.last if side == ACQUIRE else self.epoch
+        )  # epochs of all strands, or of what this one did
+        if by_fence:
+            reached = meetings.asked[blocks]
         meetings.own[side, blocks] = reached
         first, last = self.threads[lanes.argmax(1)], self.threads[self.T - 1 - lanes[:, ::-1].argmax(1)]
         if self.warp_epoch > self.seen.get(self.number, 0):  # the threads of a warp have met since the last barrier
@@ -105,14 +132,15 @@ class BlockOrder:
         meetings.first[side, blocks], meetings.last[side, blocks] = first, last
         if self.machine.threads > self.T:  # roles: which of them have met is not asked
             meetings.all[side, blocks] = reached
-        elif side == 0:
+        elif side != ACQUIRE:
             meetings.all[side, blocks] = self.seen.get(self.number, 0)
         self.new_epoch()
 
     def blocks_have_met(self) -> None:
         """The threads of each block have come to its barrier: what one of them acquired, all know."""
         if self.machine.meetings.used:
-            self.machine.meetings.all[1, self.block_ids] = self.machine.meetings.own[1, self.block_ids]
+            meetings = self.machine.meetings
+            meetings.all[ACQUIRE, self.block_ids] = meetings.own[ACQUIRE, self.block_ids]
 
 
 def _of_threads(mask: Array) -> Array:
