@@ -102,7 +102,7 @@ def test_copies_do_not_run_ahead_of_what_orders_blocks(inside: str, arch: str) -
     (loop,) = compiled(PRODUCT.format(before="pass", inside=inside), arch).pipelines
     assert not loop.ahead and [one.tile for one in loop.staying] == ["A_s", "B_s"]
     assert {one.reason for one in loop.staying} == {
-        "the turn waits for other blocks, or they for it, by an atomic operation"
+        "the turn waits for other blocks, or they for it, by an atomic operation or a fence"
     }
     (loop,) = compiled(PRODUCT.format(before="pass", inside="T.atomic_add(F[0], 1)"), arch).pipelines
     assert loop.ahead and not loop.staying

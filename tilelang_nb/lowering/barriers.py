@@ -44,12 +44,11 @@ from .context import LaunchContext
 from .hopper.proxy_fences import fence_bulk_copies
 from .index_sums import identity
 from .memory_overlap import ORDERED, PARALLEL, Memory, tracked_memory
+from .nests import WARP_GROUPS
 from .rewrite import has, map_children, variables
 from .signals import is_barrier, signals
 from .thread_parts import without_parts
 from .uniformity import Uniformity, agreed_registers
-
-WARP_GROUPS = "tl.warp_groups"  # attribute around the body of T.ws
 
 
 def insert_barriers(func: tir.PrimFunc, launch: LaunchContext) -> tir.PrimFunc:

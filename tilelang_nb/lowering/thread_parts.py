@@ -12,8 +12,8 @@ from typing import Any
 import tvm_ffi
 from tvm import tirx as tir
 
-from .context import LaunchContext, ThreadSet
-from .nests import WARP_GROUPS, thread_set
+from .context import LaunchContext
+from .nests import is_part, threads_of_part
 from .rewrite import is_nothing, map_children, sequence
 
 
@@ -35,14 +35,14 @@ def without_parts(body: tir.Stmt, launch: LaunchContext) -> tir.Stmt:
         return body
 
     def visit(node: Any) -> Any:
-        if _is_part(node):
+        if is_part(node):
             return visit(node.body)
         if not isinstance(node, tir.SeqStmt):
             return map_children(node, visit)
         result: list[Any] = []
         parts: list[_Part] = []
         for child in node.seq:
-            if _is_part(child) and is_nothing(child.body):
+            if is_part(child) and is_nothing(child.body):
                 continue
             part = _part(child, launch)
             if part is not None:
@@ -67,21 +67,17 @@ class _Part:
     span: Any
 
 
-def _is_part(node: Any) -> bool:
-    return isinstance(node, tir.AttrStmt) and node.attr_key == WARP_GROUPS
-
-
 def _has_parts(body: tir.Stmt) -> bool:
     found: list[Any] = []
-    tvm_ffi.structural_walk(body, (tir.AttrStmt, lambda node: found.append(node) if _is_part(node) else None))
+    tvm_ffi.structural_walk(body, (tir.AttrStmt, lambda node: found.append(node) if is_part(node) else None))
     return bool(found)
 
 
 def _part(node: Any, launch: LaunchContext) -> _Part | None:
     """None where the statement is no part, or where what it does is not exactly under the condition of its threads."""
-    if not _is_part(node):
+    if not is_part(node):
         return None
-    threads: ThreadSet | None = thread_set(str(getattr(node.value, "value", node.value)), launch.threads)
+    threads = threads_of_part(node, launch)
     if threads is None:
         return None
     first, end = threads.base, threads.base + threads.count

@@ -13,7 +13,7 @@ from tilelang_nb.language.tile_program import TileCall, read, statement_name
 from tilelang_nb.source import catalogue as say
 
 from ..context import LaunchContext
-from ..nests import WARP_GROUPS, thread_set
+from ..nests import is_part, threads_of_part
 from ..rewrite import dtype_of, each_statement
 
 NUMBERS = "numbers of named barriers"  # the fact: those of the text -> those that they get
@@ -28,8 +28,8 @@ def number_barriers(function: Any, launch: LaunchContext) -> None:
     own: set[int] = set()
     named: dict[int, tuple[int, Any]] = {}  # by number: threads that it counts, and where it is used first
     for node in each_statement(function.body):
-        if type(node) is tir.AttrStmt and node.attr_key == WARP_GROUPS:
-            threads = thread_set(str(getattr(node.value, "value", node.value)), launch.threads)
+        if is_part(node):
+            threads = threads_of_part(node, launch)
             own |= {1 + threads.group} if threads is not None and threads.group is not None else set()
         if statement_name(node) not in ("sync_threads", "named_arrive"):
             continue
