@@ -133,7 +133,9 @@ def run(instructions: list[str], values: dict[str, np.ndarray], places: int) -> 
     for instruction in instructions:
         if instruction.startswith(".reg"):
             continue
-        condition, name, words = re.fullmatch(r"(?:@(\w+) )?([\w.]+) (.*)", instruction).groups()  # type: ignore[union-attr]
+        read = re.fullmatch(r"(?:@(\w+) )?([\w.]+) (.*)", instruction)
+        assert read, instruction
+        condition, name, words = read.groups()
         target, *sources = words.split(", ")
         x, *more = (np.float32(1) if word == "0f3f800000" else values[word] for word in sources)
         if name == "rcp.approx.ftz.f32":

@@ -121,3 +121,9 @@ def test_what_is_no_dtype_is_called_by_what_it_is(given: object, said: str) -> N
     with pytest.raises(Refusal) as raised:
         dtype_of(given)
     assert raised.value.message.problem == said
+
+
+@pytest.mark.parametrize("name", ["int4", "uint4", "float4_e2m1fn"])
+def test_types_of_four_bits_are_told_of_bytes_that_hold_two_values(name, refused):
+    with refused("TL205", f"`{name}`", '`"uint8"` with half the columns'):
+        T.Tensor((4, 8), name)

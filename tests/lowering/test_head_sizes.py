@@ -48,7 +48,7 @@ def test_heads_of_any_multiple_of_8(dim: int, arch: str) -> None:
     assert [one.value.startswith("wgmma") for one in products] == [grouped, grouped]
     if arch == "sm_80" or grouped:
         return
-    fitting = f"{dim} of float16, have {dim * 2}; {dim + 8} would do"
+    fitting = f"{dim} of float16, have {dim * 2}; {dim + 8} columns would do"
     (roles,) = [one for one in found.decisions if one.subject == "roles"]
     for tile, one in zip(("K_s", "Q_s", "V_s"), (roles, *products)):
         assert f"rows of multiples of 32 bytes: those of `{tile}`, {fitting}" in one.reason

@@ -63,6 +63,17 @@ def test_every_element_of_a_tile_has_the_order() -> None:
     assert "tl_order_acq_rel" in thread_text(kernel)
 
 
+@pytest.mark.parametrize(
+    ("name", "instruction"),
+    [("__threadfence", "gl"), ("__threadfence_block", "cta"), ("__threadfence_system", "sys")],
+)
+def test_fences_stand_where_the_text_has_them(name: str, instruction: str) -> None:
+    text = f'F[0] = 1\n            T.call_extern("void", "{name}")\n            F[1] = 2'
+    cell = tilelang_nb.compile_cell(TEXT.format(text), {}, target="cuda", arch="sm_80")
+    found = instructions(cell.namespace["k"].ptx)
+    assert found == ["st.global.u32", f"membar.{instruction}", "st.global.u32"] or found[1].startswith("fence"), found
+
+
 PRODUCT = """
 @T.prim_func
 def k(A: T.Tensor((128, 512), "float16"), B: T.Tensor((512, 256), "float16"), F: T.Tensor((8,), "int32"),
@@ -84,12 +95,14 @@ WAIT = "while T.atomic_load(F[0]) == 0: T.evaluate(0)"
 
 
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
-@pytest.mark.parametrize("inside", [WAIT, 'T.atomic_add(F[0], 1, memory_order="release")'])
+@pytest.mark.parametrize(
+    "inside", ['T.call_extern("void", "__threadfence")', WAIT, 'T.atomic_add(F[0], 1, memory_order="release")']
+)
 def test_copies_do_not_run_ahead_of_what_orders_blocks(inside: str, arch: str) -> None:
     (loop,) = compiled(PRODUCT.format(before="pass", inside=inside), arch).pipelines
     assert not loop.ahead and [one.tile for one in loop.staying] == ["A_s", "B_s"]
     assert {one.reason for one in loop.staying} == {
-        "the turn waits for other blocks, or they for it, by an atomic operation"
+        "the turn waits for other blocks, or they for it, by an atomic operation or a fence"
     }
     (loop,) = compiled(PRODUCT.format(before="pass", inside="T.atomic_add(F[0], 1)"), arch).pipelines
     assert loop.ahead and not loop.staying

@@ -31,7 +31,7 @@ ALL_BULK = "T.tma_copy(A, A_s, barrier=ready)\n            T.tma_copy(B, B_s, ba
 REASONS = {
     "threads fill both": (COPIES, 64, "that only `T.tma_copy` fills, and threads fill `A_s`"),
     "threads fill one": (BULK, 64, "wgmma takes tiles that only such copies fill, and threads fill `A_s`"),
-    "rows of an odd width": (ALL_BULK, 72, "those of `A_s`, 72 of float16, have 144; 80 would do"),
+    "rows of an odd width": (ALL_BULK, 72, "those of `A_s`, 72 of float16, have 144; 80 columns would do"),
     "bulk copies fill both": (ALL_BULK, 64, ""),
 }
 

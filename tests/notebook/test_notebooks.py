@@ -192,7 +192,9 @@ def test_roles_are_shown_over_time(hopper: list[Any]) -> None:
     for text, tiles in (("(before,), (after,)", "A_shared, B_shared"), ("(loop,) = flash", "K_shared, V_shared")):
         (picture,) = (output.data for output in cell_with(hopper, text).outputs if "data" in output)
         assert "<table" in picture["text/html"] and "bulk copies" in picture["text/plain"]
-        assert tiles in picture["text/plain"] and "* in use from its wait until it is given back" in picture["text/plain"]
+        assert (
+            tiles in picture["text/plain"] and "* in use from its wait until it is given back" in picture["text/plain"]
+        )
     maps = plain(cell_with(hopper, 'decided(hopper, "tensor map")'))
     assert maps.count("tensor map (line") == 3 and "CUtensorMap A_map" in maps
     assert "descriptor (line" in plain(cell_with(hopper, '"descriptor"'))

@@ -65,6 +65,45 @@ def test_what_orders_nothing_is_found_with_both_lines(store, order, line):
     assert 'memory_order="release"' in findings[0]
 
 
+FENCE = 'T.call_extern("void", "__threadfence{}")'
+FENCED = """
+last = T.alloc_shared((1,), "int32")
+if t == 3:
+    P[b] = b + 1
+T.sync_threads()
+if t == 0:
+    {before}
+    last[0] = T.atomic_add(F[0], 1, return_prev=True)
+    {after}
+T.sync_threads()
+if last[0] == 3 and t == 5:
+    total = T.alloc_var("int32", init=0)
+    for i in range(4):
+        total += P[i]
+    Y[0] = total
+"""
+
+
+def test_fences_around_a_relaxed_counter_order_blocks():
+    for kind in ("", "_system"):
+        findings, _, _, y = run(FENCED.format(before=FENCE.format(kind), after=FENCE.format(kind)), 4, 64)
+        assert findings == [] and y[0] == 10
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [("", None), (None, ""), (None, None), ("_block", "_block"), ("", "_block")]
+)
+def test_a_fence_on_one_side_or_for_the_block_orders_nothing(before, after):
+    text = FENCED.format(
+        **{
+            name: "pass" if kind is None else FENCE.format(kind)
+            for name, kind in (("before", before), ("after", after))
+        }
+    )
+    findings, *_ = run(text, 4, 64, right=False)
+    assert len(findings) == 1 and "reads an element of `P`" in findings[0]
+
+
 def test_what_one_thread_acquired_the_others_know_after_a_barrier_of_the_block():
     text = """
 if b == 0:
@@ -82,6 +121,69 @@ else:
     assert findings == [] and (y == 7).all()
     findings, *_ = run(text.format(barrier="pass"), 2, 64, right=False)
     assert len(findings) == 1 and "reads an element of `P`" in findings[0]
+
+
+HANDED_OVER = """
+if b == 0:
+    {first}
+    if t == {writer}:
+        P[0] = 5
+    {between}
+    if {releasing}:
+        T.atomic_add(F[0], 1, memory_order="release")
+else:
+    if t < 32:
+        {before}
+        if t == 0:
+            while T.atomic_load(F[0], memory_order="acquire") == 0:
+                pass
+        {after}
+        if t == {reader}:
+            Y[0] = P[0]
+"""
+ALONE = {
+    "first": "pass", "writer": 0, "between": "pass", "releasing": "t == 0", "before": "pass", "after": "pass", "reader": 0,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("parts", "right"),
+    [
+        ({}, True),
+        ({"after": "T.sync_warp()", "reader": 9}, True),
+        ({"before": "T.sync_warp()", "reader": 9}, False),
+        ({"writer": 9, "between": "T.sync_warp()"}, True),
+        ({"writer": 9, "first": "T.sync_warp()"}, False),
+        ({"writer": 40, "between": "T.sync_warp()"}, False),
+        ({"writer": 40, "between": "T.sync_threads()"}, True),
+        ({"writer": 3, "releasing": "t == 0 or t == 7"}, False),
+        ({"writer": 7, "releasing": "t == 0 or t == 7"}, True),
+    ],
+)
+def test_other_threads_know_after_a_barrier_of_their_warp_or_block(parts, right):
+    findings, *_ = run(HANDED_OVER.format(**ALONE | parts), 2, 64, right)
+    assert right == (findings == []) and (right or "nothing orders the two" in findings[0])
+
+
+def test_an_earlier_release_of_another_thread_stays_one():
+    text = """
+if b == 0:
+    if t == 0:
+        P[0] = 5
+        T.atomic_store(F[0], 1, memory_order="release")
+    if t == 40:
+        P[1] = 6
+        T.atomic_store(F[1], 1, memory_order="release")
+else:
+    if t == 0:
+        while T.atomic_load(F[1], memory_order="acquire") == 0:
+            pass
+        while T.atomic_load(F[0], memory_order="acquire") == 0:
+            pass
+        Y[0] = P[0] + P[1]
+"""
+    findings, _, _, y = run(text, 2, 64)
+    assert findings == [] and y[0] == 11
 
 
 def test_blocks_take_turns():
@@ -154,3 +256,11 @@ def test_a_value_that_nobody_stores_is_a_deadlock_with_the_loop(blocks):
     assert ("28 more wait" in findings[0]) == (blocks == 32)
     findings, *_ = run("while T.atomic_max(F[1], 1, return_prev=True) == 1:\n    pass", blocks, 1, right=False)
     assert len(findings) == 1 and "TL405" in findings[0]
+
+
+@pytest.mark.parametrize("turn", ["n += 1", "T.atomic_add(F[2], 1)"])
+def test_a_loop_that_asks_for_ever_ends_though_its_turns_change_something(turn):
+    text = f'n = T.alloc_var("int32", init=0)\nwhile T.atomic_load(F[1]) == 0:\n    {turn}\nY[0] = n'
+    findings, *_ = run(text, 2, 1, right=False)
+    assert len(findings) == 1 and "TL405" in findings[0] and "line 7:" in findings[0]
+    assert "no other thread stores what would end it" in findings[0]

@@ -11,7 +11,7 @@ from typing import Any
 import tvm_ffi
 from tvm import tirx as tir
 
-from tilelang_nb.lowering.nests import WARP_GROUPS
+from tilelang_nb.lowering.nests import is_part
 from tilelang_nb.lowering.rewrite import each_statement
 from tilelang_nb.lowering.spans import line_of
 from tilelang_nb.source import catalogue as say
@@ -55,7 +55,7 @@ def _fewer_registers(program: Any, name: str) -> str:
 def _has_parts(program: Any) -> bool:
     """Does the text divide its warp groups by `T.ws`?"""
     statements = (one for function in program.tile.functions.values() for one in each_statement(function.body))
-    return any(isinstance(one, tir.AttrStmt) and one.attr_key == WARP_GROUPS for one in statements)
+    return any(map(is_part, statements))
 
 
 def _threads(program: Any, name: str, registers: int) -> int | None:

@@ -16,9 +16,11 @@ import tvm
 import tvm_ffi
 from tvm import tirx as tir
 
+from tilelang_nb.language.expression_size import BINARY
 from tilelang_nb.lowering.rewrite import branch, constant, loop, map_children, sequence, with_body
 
 MOST = 64  # how often TVM may come to one part of an expression
+CONSTANTS = frozenset([tir.IntImm, tir.FloatImm, tvm.ir.StringImm])
 CONDITION, DIVISION, ABSOLUTE, CAST = 8, 2, 3, 2  # how often it comes to an operand
 
 
@@ -61,7 +63,9 @@ def _factors(node: Any) -> tuple[int, ...]:
 
 def _parts(node: Any) -> Iterator[Any]:
     """The operands of an expression."""
-    if isinstance(node, tir.Select):
+    if type(node) in BINARY:
+        yield from (node.a, node.b)
+    elif isinstance(node, tir.Select):
         yield from (node.condition, node.true_value, node.false_value)
     elif isinstance(node, tvm.ir.Call):
         yield from (part for part in node.args if isinstance(part, tvm.ir.Expr))
@@ -86,18 +90,26 @@ class _Statements:
         open_nodes = [expr]
         while open_nodes:
             node = open_nodes[-1]
-            if node in self.growths:
+            if self._known(node) is not None:
                 open_nodes.pop()
                 continue
             parts = list(_parts(node))
-            missing = [part for part in parts if part not in self.growths]
+            grown = [self._known(part) for part in parts]
+            missing = [part for part, growth in zip(parts, grown) if growth is None]
             if missing:
                 open_nodes += missing
                 continue
             open_nodes.pop()
             factors = _factors(node) or (1,) * len(parts)
-            self.growths[node] = max((f * self.growths[part] for f, part in zip(factors, parts)), default=1)
-        return self.growths[expr]
+            self.growths[node] = max((f * growth for f, growth in zip(factors, grown) if growth), default=1)
+        return self._known(expr) or 1
+
+    def _known(self, expr: Any) -> int | None:
+        kind = type(expr)
+        if kind in CONSTANTS:
+            return 1
+        growth = self.growths.get(expr)  # asked once: comparing expressions takes long
+        return 1 if growth is None and kind is tvm.ir.Var else growth
 
     def statement(self, node: Any) -> Any:
         kind = type(node)

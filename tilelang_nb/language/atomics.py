@@ -101,12 +101,11 @@ def atomic_add(
     """Adds `value` to `dst` in one indivisible step.
 
     dst: an element `C[i]` or one-element buffer (every executing thread adds once), or a tile: a buffer, region or
-    origin, in global
-    or shared memory.  value: a number or device value, or a tile of the same extents; a number on a tile is added once
-    per element.
-    memory_order: "relaxed", "acquire", "release", "acq_rel", "seq_cst" or "consume".
-    return_prev: gives the old content (elements
-    only).  use_tma: a hint.
+    origin, in global or shared memory.  value: a number or device value, or a tile of the same extents; a number on a
+    tile is added once per element.
+    memory_order: "relaxed" (the default: it orders no other access), "acquire", "release", "acq_rel", "seq_cst" or
+        "consume" (as "acquire"), for all blocks of the device (PTX ISA, memory consistency model).
+    return_prev: gives the old content (elements only).  use_tma: a hint.
     Errors: TL204 (shapes), TL205 (dtypes), TL004 (operand, memory, order).
     Source: upstream `tilelang/language/atomic.py`.
     """

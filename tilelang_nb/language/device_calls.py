@@ -11,7 +11,7 @@ from .dtypes import computable
 from .integers import integers
 from .operands import described, is_element, scalar, unavailable
 from .promotion import as_type, bits, strong, weak
-from .values import Buffer, Value, derived
+from .values import Buffer, Value, builder, derived
 from .warp import device_call
 
 # Calls of the device that `T.call_extern` may name, with their number of arguments.
@@ -48,6 +48,8 @@ DEVICE_CALLS = {
     "__fmaf_rn": (3, 3),
     "__fdiv_rn": (2, 2),
 }
+# Fences of a thread, which are statements: for its block, the device, and the system.
+FENCES = ("__threadfence_block", "__threadfence", "__threadfence_system")
 
 
 def _named(name: str) -> Any:
@@ -58,7 +60,9 @@ def _named(name: str) -> Any:
 def call_extern(dtype: Any, func_name: str, *args: Any, span: Any = None) -> Any:
     """Calls a device function that every executor knows: `T.call_extern("int32", "__popc", mask)`.
 
-    dtype: of the result.  func_name: a CUDA intrinsic on scalars, such as `__popc`, `__ffs`, `__shfl_sync`, `__expf`.
+    dtype: of the result.  func_name: a CUDA intrinsic on scalars, such as `__popc`, `__ffs`, `__shfl_sync`, `__expf`,
+    or a fence: `T.call_extern("void", "__threadfence")` orders what the thread did before it and what it does after
+    it for threads of other blocks that come to a fence themselves.
     Errors: TL302 (any other function), TL004 (number and kind of arguments), TL205 (dtype).
     Source: TVM's `call_extern`.
     """
@@ -67,8 +71,13 @@ def call_extern(dtype: Any, func_name: str, *args: Any, span: Any = None) -> Any
         bad_argument(
             f"`T.call_extern` takes a name, {described(func_name)} given", 'write `T.call_extern("int32", "__popc", x)`'
         )
+    if func_name in FENCES:
+        if args:
+            bad_argument(f"`{func_name}` takes no arguments, {len(args)} given", "leave them out")
+        builder().operation("thread_fence", func_name)
+        return None
     if func_name not in DEVICE_CALLS:
-        near = nearest(func_name, DEVICE_CALLS)
+        near = nearest(func_name, [*DEVICE_CALLS, *FENCES])
         remedy = f"did you mean `{near}`?" if near else "write it as a macro: `@T.macro`"
         unavailable(f"`T.call_extern` of `{func_name}`, which has no meaning here outside CUDA text", remedy)
     fewest, most = DEVICE_CALLS[func_name]

@@ -187,9 +187,12 @@ def storable(value: Any, *, tile: bool) -> Dtype:
     if reason is None and dtype == "tfloat32" and not tile:
         reason = "is a format of tensor-core operands; arrays hold float32"
     if reason is not None:
-        remedy = (
-            'use `"float32"`' if dtype == "tfloat32" else 'use `"int8"`' if "int" in dtype else 'use `"float8_e4m3fn"`'
-        )
+        if dtype == "tfloat32":
+            remedy = 'use `"float32"`'
+        elif dtype in ("int4", "uint4", "float4_e2m1fn"):
+            remedy = 'use `"uint8"` with half the columns, two values in each byte, and take them apart with shifts'
+        else:
+            remedy = 'use `"float8_e4m3fn"`'
         raise Refusal(say.DtypeMismatch(problem=f"`{dtype}` {reason}", remedy=remedy))
     return dtype
 

@@ -73,6 +73,7 @@ SIGNATURES: dict[str, tuple[str, ...]] = {
     "sync_threads": ("barrier_id?", "arrive_count?"),
     "sync_warp": ("mask?",),
     "sync_grid": (),
+    "thread_fence": ("function",),  # of CUDA: accesses before it come before those after it, for who asks
     "named_arrive": ("barrier_id", "arrive_count"),  # does not wait
     # all threads of a cluster: they arrive, and wait for those that arrived
     "cluster_arrive": (),

@@ -67,8 +67,9 @@ GROUPS: tuple[tuple[str, str, str], ...] = (
         "write Python's own statements: `if`, `for`, `while`, `x = ...`",
         "If Then Else While let bind sblock sblock_attr sblock_alloc_buffer reads writes func_attr "
         "buffer_store launch_thread env_thread Ramp Broadcast Shuffle "
-        "Var PrimExpr target thread_return loop_break region decl_buffer",
+        "Var PrimExpr target thread_return region decl_buffer",
     ),
+    (_SCRIPT, "write `break`", "loop_break"),
     (_SCRIPT, "declare the parameter as `A: T.Tensor(shape, dtype)`", "match_buffer"),
     (_RAW, "use `T.sync_threads()`", "tvm_storage_sync sync_global"),
     (_RAW, "use `T.shfl_sync`", "tvm_warp_shuffle tvm_warp_shuffle_up tvm_warp_shuffle_down"),

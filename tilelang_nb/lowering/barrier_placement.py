@@ -29,8 +29,9 @@ class Scope:
     chosen: bool = True  # the condition that selects the warps has been seen
 
     @staticmethod
-    def of_groups(groups: list[int]) -> Scope:
-        return Scope(1 + min(groups), 128 * len(groups), False)
+    def of_groups(groups: list[int], threads: int) -> Scope:
+        count = 128 * len(groups)
+        return Scope(1 + min(groups), count, chosen=count == threads)  # no condition selects all threads
 
     @property
     def is_block(self) -> bool:

@@ -44,11 +44,11 @@ from .context import LaunchContext
 from .hopper.proxy_fences import fence_bulk_copies
 from .index_sums import identity
 from .memory_overlap import ORDERED, PARALLEL, SELF_ORDERED, Memory, tracked_memory
+from .nests import WARP_GROUPS
 from .rewrite import has, map_children, sequence, variables
 from .signals import TURNS, is_barrier, signals
+from .thread_parts import without_parts
 from .uniformity import Uniformity, agreed_registers
-
-WARP_GROUPS = "tl.warp_groups"  # attribute around the body of T.ws
 
 
 def insert_barriers(func: tir.PrimFunc, launch: LaunchContext) -> tir.PrimFunc:
@@ -61,11 +61,11 @@ def _with_barriers(func: tir.PrimFunc, launch: LaunchContext) -> tir.PrimFunc:
         return func
     memory = tracked_memory(func, launch.facts.get(ORDERED, set()), launch.facts.get(SELF_ORDERED, set()))
     if not memory:
-        return func.with_body(_without_groups(func.body))
+        return func.with_body(without_parts(func.body, launch))
     threads = dict(thread_axes(func.body))
     uniformity = Uniformity(func.body, threads, agreed=agreed_registers(launch))
     body = _Builder(Prover(threads, uniformity.is_uniform), memory, uniformity, launch).whole(func.body)
-    return func.with_body(_without_groups(body))
+    return func.with_body(without_parts(body, launch))
 
 
 def thread_axes(body: tir.Stmt) -> list[tuple[Any, int]]:
@@ -78,51 +78,6 @@ def thread_axes(body: tir.Stmt) -> list[tuple[Any, int]]:
 
     tvm_ffi.structural_walk(body, (tir.AttrStmt, visit))
     return [axes[tag] for tag in sorted(axes)]
-
-
-def _without_groups(body: tir.Stmt) -> tir.Stmt:
-    """`T.ws` has done its part.
-
-    What selects its warps is the `if` inside; groups that follow each other become one chain of `if` and `else`,
-    because they run at the same time.
-    """
-    if not _has_groups(body):
-        return body
-
-    def visit(node: Any) -> Any:
-        if isinstance(node, tir.AttrStmt) and node.attr_key == WARP_GROUPS:
-            return visit(node.body)
-        if not isinstance(node, tir.SeqStmt):
-            return map_children(node, visit)
-        parts: list[Any] = []
-        chain: list[Any] = []
-        for child in node.seq:
-            if isinstance(child, tir.AttrStmt) and child.attr_key == WARP_GROUPS and _selects(child.body):
-                chain.append(visit(child.body))
-                continue
-            parts += [_chained(chain)] if chain else []
-            chain = []
-            parts.append(visit(child))
-        return sequence([*parts, *([_chained(chain)] if chain else [])], node.span)
-
-    return visit(body)
-
-
-def _selects(node: Any) -> bool:
-    return isinstance(node, tir.IfThenElse) and node.else_case is None
-
-
-def _chained(branches: list[Any]) -> Any:
-    result = branches[-1]
-    for node in reversed(branches[:-1]):
-        result = tir.IfThenElse(node.condition, node.then_case, result, node.span)
-    return result
-
-
-def _has_groups(body: tir.Stmt) -> bool:
-    found: list[Any] = []
-    tvm_ffi.structural_walk(body, (tir.AttrStmt, lambda n: found.append(n) if n.attr_key == WARP_GROUPS else None))
-    return bool(found)
 
 
 @dataclass
@@ -368,7 +323,7 @@ class _Builder:
             piece.inner = chain if chain.has_barriers else None
             return piece
         outer, region = self.scope, self.reader.region
-        self.scope = Scope.of_groups(_groups(node))
+        self.scope = Scope.of_groups(_groups(node), self.launch.threads)
         self.reader.region = _region(node)
         guards, self.guards = self.guards, 0
         chain = self.chain(node.body)

@@ -18,7 +18,7 @@ from tilelang_nb.language.tile_program import RegionOperand, operation_name, rea
 from tilelang_nb.source import catalogue as say
 
 from .context import FRAGMENT, LaunchContext, ThreadSet
-from .nests import WARP_GROUP, WARP_GROUPS, thread_set
+from .nests import WARP_GROUP, is_part, threads_of_part
 from .rewrite import dtype_of, each_statement, loads, map_children, scope, sequence, statements, substitute
 from .uninitialised import reads_target
 from .views import root, views
@@ -47,7 +47,7 @@ class _Uses:
 
 def own_fragments(function: Any, launch: LaunchContext) -> Any:
     """The launch with a fragment for each part that fills its own; TL210 where a part reads what it has not filled."""
-    if not any(_is_part(one) for one in each_statement(function.body)):
+    if not any(is_part(one) for one in each_statement(function.body)):
         return function
     uses = _Reader(function.body, launch).uses
     shared = {buffer: found for buffer, found in uses.items() if len(found.parts) > 1}
@@ -94,17 +94,9 @@ def _names(parts: Any) -> str:
     return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def _is_part(node: Any) -> bool:
-    return isinstance(node, tir.AttrStmt) and node.attr_key == WARP_GROUPS
-
-
-def _part(node: Any, launch: LaunchContext) -> ThreadSet | None:
-    return thread_set(str(getattr(node.value, "value", node.value)), launch.threads)
-
-
 def _split(node: Any, own: dict[ThreadSet, dict[Any, Any]], copies: dict[Any, list[Any]], launch: LaunchContext) -> Any:
-    if _is_part(node):
-        part = _part(node, launch)
+    if is_part(node):
+        part = threads_of_part(node, launch)
         mine = own.get(part, {}) if part is not None else {}
         return substitute(node, mine)
     if isinstance(node, tir.AllocBuffer) and node.buffer in copies:
@@ -131,8 +123,8 @@ class _Reader:
                 self.uses[owner].outside = True
 
     def _statement(self, node: Any, part: ThreadSet | None) -> None:
-        if _is_part(node):
-            part = _part(node, self.launch) or part
+        if is_part(node):
+            part = threads_of_part(node, self.launch) or part
         for buffer, reads in _accesses(node):
             self._note(root(buffer, self.sources), reads, part, node.span)
 

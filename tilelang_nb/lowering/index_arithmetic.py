@@ -9,7 +9,9 @@ import tvm_ffi
 from tvm import tirx as tir
 from tvm.sym import Analyzer
 
-from .rewrite import Load, dtype_of, elements, loads, manageable
+from tilelang_nb.language.expression_size import BINARY, LEAVES
+
+from .rewrite import Load, dtype_of, elements, has, loads, manageable
 
 _LEAVES = frozenset([tir.IntImm, tvm.ir.Var])
 
@@ -22,9 +24,19 @@ def fold(expr: Any, analyzer: Analyzer) -> Any:
         # Left where it stands: the simplifier would move it inwards, and all arithmetic would be done in the wide type.
         inner = fold(expr.value, analyzer)
         return expr if inner.same_as(expr.value) else tir.Cast(dtype_of(expr), inner)
-    if tvm_ffi.structural_walk(expr, ((Load, tvm.ir.Call, tir.Cast), tvm_ffi.VisitInterrupt)) is not None:
-        return expr
-    return analyzer.simplify(expr) if manageable(expr) else expr
+    return analyzer.simplify(expr) if manageable(expr) and not _is_opaque(expr) else expr
+
+
+def _is_opaque(expr: Any) -> bool:
+    """Are there reads, calls or casts?  Plain arithmetic is looked through here: starting a structural walk costs more
+    than that.
+    """
+    kind = type(expr)
+    if kind in LEAVES:
+        return False
+    if kind in BINARY:
+        return _is_opaque(expr.a) or _is_opaque(expr.b)
+    return has(expr, (Load, tvm.ir.Call, tir.Cast))
 
 
 def _folded(indices: Any, analyzer: Analyzer) -> list[Any] | None:

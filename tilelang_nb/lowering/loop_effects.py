@@ -95,8 +95,8 @@ class Effects:
 def orders_blocks(call: TileCall) -> bool:
     """Does an operation give accesses before and after it an order that other blocks rely on?
 
-    A load that is atomic is asked for what others store, whatever its order.
+    A load that is atomic is asked for what others store, whatever its order; a fence orders what is not.
     """
-    if call.name == "atomic_load":
+    if call.name in ("atomic_load", "thread_fence"):
         return True
     return call.name.startswith("atomic_") and call.operands.get("memory_order") not in (None, "relaxed")

@@ -45,6 +45,7 @@ from .rewrite import (
     with_body,
     with_span,
 )
+from .thread_parts import condition_of_part
 from .vectors import widest
 
 
@@ -211,13 +212,8 @@ class Bodies:
             return nothing(node.span)
         with self.launch.within(threads):
             body = self.statement(node.body)
-        thread = self.launch.block_thread
-        conditions = []
-        if threads.base:
-            conditions.append(thread >= threads.base)
-        if threads.base + threads.count < self.launch.threads:
-            conditions.append(thread < threads.base + threads.count)
-        for condition in conditions:
+        condition = condition_of_part(threads.base, threads.base + threads.count, self.launch)
+        if condition is not None:
             body = branch(condition, body, None, node.span)
         return tir.AttrStmt(node.node, node.attr_key, node.value, body, node.span)
 

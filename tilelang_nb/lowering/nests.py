@@ -27,7 +27,7 @@ from .uniformity import Uniformity
 from .vectors import lane_by_lane
 
 LOOP_LAYOUT = "tl.loop_layout"
-WARP_GROUPS = "tl.warp_groups"
+WARP_GROUPS = "tl.warp_groups"  # attribute around the body of T.ws
 WARP_GROUP = 128  # threads
 
 
@@ -143,6 +143,16 @@ def thread_set(groups: str, threads: int) -> ThreadSet | None:
     return ThreadSet(first * WARP_GROUP, count * WARP_GROUP, first)
 
 
+def is_part(node: Any) -> bool:
+    """Is a statement a `T.ws`?"""
+    return isinstance(node, tir.AttrStmt) and node.attr_key == WARP_GROUPS
+
+
+def threads_of_part(node: Any, launch: LaunchContext) -> ThreadSet | None:
+    """The threads of a `T.ws`; None as for `thread_set`."""
+    return thread_set(str(getattr(node.value, "value", node.value)), launch.threads)
+
+
 def collect(function: Any, launch: LaunchContext) -> Sites:
     """All sites in program order."""
     return _Collector(function.body, launch).sites
@@ -169,7 +179,7 @@ class _Collector:
         elif kind is tir.AttrStmt:
             threads = self.set
             if node.attr_key == WARP_GROUPS:
-                self.set = thread_set(str(getattr(node.value, "value", node.value)), self.launch.threads) or threads
+                self.set = threads_of_part(node, self.launch) or threads
             self._statement(node.body, divergent)
             self.set = threads
         elif kind is tir.AllocBuffer:

@@ -150,7 +150,7 @@ def _plan(node: Any, sources: dict[Any, Any], staying: list[CopyInTurn]) -> Pipe
                 if by_hand:
                     raise _Stays("the loop starts its copies by hand")
                 if any(effect.orders for effect in turn.effects):
-                    raise _Stays("the turn waits for other blocks, or they for it, by an atomic operation")
+                    raise _Stays("the turn waits for other blocks, or they for it, by an atomic operation or a fence")
                 if inside and inner is None:
                     raise _Stays(f"it stands in {inside}")
                 if position > end:

@@ -27,8 +27,8 @@ from tilelang_nb.source import catalogue as say
 
 from .annotated_layouts import ordered_tiles
 from .architecture import capability
-from .barriers import WARP_GROUPS
 from .context import SHARED, LaunchContext, SharedBuffer
+from .nests import WARP_GROUPS
 from .rewrite import elements, map_children, nothing, scope, sequence, substitute, with_body
 from .signals import SIGNALS, TURNS, is_at
 from .views import root, views

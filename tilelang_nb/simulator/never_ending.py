@@ -89,6 +89,9 @@ class NeverEnding:
         def make() -> tuple[Message, tuple[Note, ...]]:
             problem = f"no end after {steps} loop turns"
             remedy = "check that the loop's condition becomes false"
+            if here.kind == "asking loop":
+                problem = "this loop asks again and again, and no other thread stores what would end it"
+                remedy = CURES[waits.VALUE]
             if here.kind == "counted loop":
                 problem = f"the simulated device stops after {steps} loop turns, and this loop has more"
                 remedy = "run the kernel with smaller sizes"

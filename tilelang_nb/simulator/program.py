@@ -172,7 +172,7 @@ class _Launch:
         check_clusters(str(self.program.func.attrs["global_symbol"]), [grid.get(axis, 1) for axis in "xyz"], cluster)
         table = _by_clusters(grid, cluster) if blocks else np.zeros((0, 1), np.int64)
         step = max(self._blocks_in_flight(threads) // table.shape[1], 1)
-        self.meetings = Meetings(blocks if self.checks else 0)
+        self.meetings = Meetings(blocks, threads)
         try:
             for first in range(0, len(table), step):
                 if self.progress is not None:

@@ -18,11 +18,10 @@ from tilelang_nb.language.tile_program import RegionOperand, TileCall, read, sta
 from tilelang_nb.source import catalogue as say
 
 from ..architecture import capability
-from ..barriers import WARP_GROUPS
 from ..context import LaunchContext, ThreadSet
 from ..gemm import wgmma
 from ..launches import THREAD_EXTENT
-from ..nests import thread_set
+from ..nests import WARP_GROUPS, threads_of_part
 from ..ops.mbarriers import BY_HAND
 from ..ops.registers import divides_registers
 from ..ops.synchronisation import number_barriers
@@ -73,7 +72,7 @@ class _Found:
 
     def statement(self, node: Any, threads: ThreadSet) -> None:
         if isinstance(node, tir.AttrStmt) and node.attr_key == WARP_GROUPS:
-            threads = thread_set(str(getattr(node.value, "value", node.value)), self.launch.threads) or threads
+            threads = threads_of_part(node, self.launch) or threads
         name = statement_name(node)
         if name == "tma_copy":
             self.copies.append(read(node.value, node.span))

@@ -18,10 +18,9 @@ from tilelang_nb.language.tile_program import TileCall, operation_name, read, st
 from tilelang_nb.source import catalogue as say
 
 from ..architecture import capability
-from ..barriers import WARP_GROUPS
 from ..context import LaunchContext, ThreadSet
 from ..launches import THREAD_EXTENT
-from ..nests import thread_set
+from ..nests import WARP_GROUPS, threads_of_part
 from ..ops.mbarriers import ACROSS
 from ..rewrite import map_children, sequence, statements, with_body
 from ..shared_memory import MBARRIER
@@ -62,7 +61,7 @@ class _Reaching:
 
     def statement(self, node: Any, threads: ThreadSet) -> Any:
         if isinstance(node, tir.AttrStmt) and node.attr_key == WARP_GROUPS:
-            threads = thread_set(str(getattr(node.value, "value", node.value)), self.launch.threads) or threads
+            threads = threads_of_part(node, self.launch) or threads
         name = statement_name(node)
         if name in ("barrier_arrive", "tma_copy", "copy_to_block", "copy_to_blocks"):
             call = read(node.value, node.span)

@@ -220,7 +220,9 @@ class _Decision:
         def call(node: Any) -> None:
             name = operation_name(node)
             if name is not None:
-                if name not in _CARRIED or (name == "tma_copy" and read(node)["barrier"] is not None):
+                if name == "thread_fence":
+                    found.append("the text orders what blocks do by a fence")
+                elif name not in _CARRIED or (name == "tma_copy" and read(node)["barrier"] is not None):
                     found.append(f"`T.{name}` speaks of the threads of the block")
                 elif name.startswith("atomic_") and orders_blocks(read(node)):
                     found.append("blocks wait for each other by an atomic operation")

@@ -17,10 +17,10 @@ from tvm import tirx as tir
 from tilelang_nb.language.tile_program import TileCall, read
 from tilelang_nb.layout.wgmma import GROUP
 
-from ..barriers import WARP_GROUPS
 from ..context import FRAGMENT, LaunchContext
 from ..gemm import wgmma
 from ..gemm.engine import extents
+from ..nests import WARP_GROUPS
 from ..rewrite import element_bytes, map_children, scope, walk
 from ..uniformity import Uniformity
 from ..views import view_source

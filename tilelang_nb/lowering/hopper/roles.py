@@ -28,12 +28,12 @@ from tilelang_nb.layout.matrix import WARP
 from tilelang_nb.layout.wgmma import GROUP
 
 from ..annotated_layouts import give_way
-from ..barriers import WARP_GROUPS
 from ..context import SHARED, LaunchContext, ThreadSet
 from ..gemm.wgmma import GROUPED
 from ..launches import THREAD_EXTENT
 from ..loop_effects import Effects
 from ..memory_overlap import ORDERED
+from ..nests import WARP_GROUPS
 from ..ops.accumulator_store import box_of
 from ..plan_pipelines import Pipeline, Producer, in_version
 from ..rewrite import (

@@ -98,7 +98,7 @@ def misfit(buffer: Any) -> str:
     size = columns * itemsize
     if size % STEP:
         fitting = -(-size // STEP) * STEP // itemsize
-        have = f"those of `{buffer.name}`, {columns} of {dtype_of(buffer)}, have {size:,}; {fitting} would do"
+        have = f"those of `{buffer.name}`, {columns} of {dtype_of(buffer)}, have {size:,}; {fitting} columns would do"
         return f"bulk copies and wgmma take rows of multiples of {STEP} bytes: {have}"
     if rows % 8 or rows > MOST_ROWS:
         taken = f"bulk copies and wgmma take tiles of up to {MOST_ROWS} rows, in whole eights"

@@ -41,6 +41,7 @@ OPERATIONS: dict[str, OperationLowering] = {
     "wait_group": copy_groups,
     "sync_threads": synchronisation,
     "sync_warp": synchronisation,
+    "thread_fence": synchronisation,
     "sync_grid": synchronisation,
     "named_arrive": synchronisation,
     "cluster_arrive": clusters,

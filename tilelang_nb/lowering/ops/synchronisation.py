@@ -1,4 +1,5 @@
-"""Barriers that the user wrote: T.sync_threads, T.named_barrier_arrive, T.sync_warp, T.sync_grid."""
+"""Barriers that the user wrote: T.sync_threads, T.named_barrier_arrive, T.sync_warp, T.sync_grid,
+and fences of threads."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from tilelang_nb.language.tile_program import TileCall, read, statement_name
 from tilelang_nb.source import catalogue as say
 
 from ..context import LaunchContext
-from ..nests import WARP_GROUPS, thread_set
+from ..nests import is_part, threads_of_part
 from ..rewrite import dtype_of, each_statement
 
 NUMBERS = "numbers of named barriers"  # the fact: those of the text -> those that they get
@@ -27,8 +28,8 @@ def number_barriers(function: Any, launch: LaunchContext) -> None:
     own: set[int] = set()
     named: dict[int, tuple[int, Any]] = {}  # by number: threads that it counts, and where it is used first
     for node in each_statement(function.body):
-        if type(node) is tir.AttrStmt and node.attr_key == WARP_GROUPS:
-            threads = thread_set(str(getattr(node.value, "value", node.value)), launch.threads)
+        if is_part(node):
+            threads = threads_of_part(node, launch)
             own |= {1 + threads.group} if threads is not None and threads.group is not None else set()
         if statement_name(node) not in ("sync_threads", "named_arrive"):
             continue
@@ -49,6 +50,8 @@ def lower(call: TileCall, launch: LaunchContext) -> tir.Stmt:
     """sync_threads: of the block, or a named barrier of some of its warps."""
     if call.name == "sync_grid":
         return tir.Evaluate(tir.call_intrin("void", "tirx.tvm_storage_sync", StringImm("global")), call.span)
+    if call.name == "thread_fence":
+        return tir.Evaluate(tir.call_extern("void", call["function"]), call.span)
     if call.name == "sync_warp":
         mask = call["mask"]
         if mask is None:

@@ -102,9 +102,9 @@ class Barriers:
     def _acquire(self, known: Known) -> None:
         for strand, epoch in known.items():
             self.seen[strand] = max(self.seen.get(strand, 0), epoch)
-            self.by_warp = self.by_warp or type(strand) is tuple
+            self.partly_known = self.partly_known or type(strand) is tuple
 
-    by_warp = False  # is something known of some warps of a strand only?
+    partly_known = False  # is something known of some warps of a strand only?
 
     def _warps(self, mask: Mask, block: int) -> list[int] | None:
         """The warps of a block that have an active lane; None if all of the strand have."""
@@ -131,11 +131,13 @@ class Barriers:
         if self.machine.checks:
             self.counters.count("barrier", self.lane_count(mask) // max(self.T, 1))
             self._order_own()
-            self.blocks_have_met()
+            self.threads_have_met(True)
 
     def warp_barrier(self, mask: Mask) -> None:
         """__syncwarp: orders accesses inside each warp."""
         self.warp_epoch = self.epoch
+        if self.machine.checks:
+            self.threads_have_met(False)
         self.new_epoch()
 
     warp_epoch = 0

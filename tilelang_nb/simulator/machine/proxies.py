@@ -37,7 +37,7 @@ class Proxies:
             self.seen[-self.number] = self.epoch
         else:
             self.seen.update({(-self.number, warp): self.epoch for warp in warps})
-            self.by_warp = True
+            self.partly_known = True
         self.new_epoch()
 
     def check_proxy(self, cells: Array, site: int) -> None:
@@ -79,7 +79,7 @@ class Proxies:
         late: Array = (epochs > fenced[owners]) & (epochs <= machine.epochs.last)  # what is under way is told
         if not late.any():
             return None
-        if self.by_warp:
+        if self.partly_known:
             at = np.flatnonzero(late)
             late[at] = epochs[at] > machine.shared_shadow.known_of_warps(self, owners[at], records[at], -1)
         return late if late.any() else None

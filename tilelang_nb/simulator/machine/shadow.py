@@ -109,7 +109,7 @@ class Shadow:
         seen = np.array([strand.seen.get(int(owner), 0) for owner in range(int(owners.max()) + 1)])
         unordered = epochs > seen[owners]
         others = records & CODE
-        if strand.by_warp and unordered.any():
+        if strand.partly_known and unordered.any():
             unordered &= epochs > self.known_of_warps(strand, owners, records)
         if strand.warp_epoch:
             same_warp = ((others & MANY) == 0) & ((codes & MANY) == 0)

@@ -76,9 +76,7 @@ ATOMICS = (
     | {"atomicExch": "exchange"}
 )
 WITHOUT_EFFECT = (
-    "__threadfence",
     "__threadfence_block",
-    "__threadfence_system",
     "__nanosleep",
     "tirx.cuda.thread_fence",
     "tl_register_fence",
@@ -89,6 +87,7 @@ WITHOUT_EFFECT = (
 class Calls(Accesses):
     """Calls as values and calls as statements."""
 
+    fenced: bool  # are there fences that order what relaxed operations do not?
     roles: int  # how many forks the translated statement is inside
 
     # ---- values ----
@@ -188,7 +187,7 @@ class Calls(Accesses):
             amount, axes = self._for_every_turn(value, axes)
             text = f"S.atomic_{storage.space}({kind!r}, {point}, {amount}, {self.mask}, {site})"
             axes |= LANES
-        if order:
+        if order or self.fenced:
             text = f"S.ordered({order!r}, {self.mask}, lambda: {text})"
         return self.effectful(text, storage.dtype, axes)
 
@@ -271,6 +270,11 @@ def _block_barrier(t: Calls, arguments: list[Any]) -> None:
 @_statement("__syncwarp", "tirx.cuda.warp_sync", "tirx.ptx.bar_warp_sync")
 def _warp_barrier(t: Calls, arguments: list[Any]) -> None:
     t.emit(f"S.warp_barrier({t.mask})")
+
+
+@_statement("__threadfence", "__threadfence_system")
+def _fence(t: Calls, arguments: list[Any]) -> None:
+    t.emit(f"S.fence({t.mask})")
 
 
 @_statement("tirx.ptx.bar_sync_count", "tirx.ptx.barrier_sync_count")

@@ -50,6 +50,13 @@ def contains_call(node: Any, names: frozenset[str]) -> bool:
     return bool(found)
 
 
+def calls_extern(node: Any, names: tuple[str, ...]) -> bool:
+    """Does a node hold a call of one of these functions of the device?"""
+    found: list[Any] = []
+    tvm_ffi.structural_walk(node, (tvm.ir.Call, lambda call: found.append(1) if extern_name(call) in names else None))
+    return bool(found)
+
+
 def has_jump(statement: Any) -> bool:
     """True if a break or continue is inside (also one that belongs to a loop inside)."""
     found: list[Any] = []

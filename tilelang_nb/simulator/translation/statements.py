@@ -314,10 +314,10 @@ class Statements(Calls):
             self.define(loop.broken)
         live = self.fresh("m")
         registers = registers_of_turns(node, self.buffers)
-        watch, step = ("asking", "yield from ") if asks(node) else ("turns_of", "")
-        turns = None if registers is None else self.assign("turns", f"S.{watch}({self.site('loop')})")
+        watch, step, kind = ("asking", "yield from ", "asking loop") if asks(node) else ("turns_of", "", "loop")
+        turns = None if registers is None else self.assign("turns", f"S.{watch}({self.site(kind)})")
         self.open(live)
-        self.emit(f"S.take_step({self.site('loop')})")
+        self.emit(f"S.take_step({self.site(kind)})")
         if turns:
             state = [running, *([loop.broken] if loop else []), *(registers or [])]
             self.emit(f"{step}{turns}.turn_begins({', '.join(state)})")

@@ -8,7 +8,7 @@ from ...lowering.hopper.tensor_maps import tensor_maps_of
 from .edges import Guard
 from .endless import any_asking_loop
 from .hopper_calls import accumulators
-from .inspection import BLOCKING, accessed_buffers, contains_call, variables
+from .inspection import BLOCKING, accessed_buffers, calls_extern, contains_call, variables
 from .statements import Statements
 from .suites import render
 from .values import NUMPY, AccessDetail, Storage, Unsupported, Value, integer_range
@@ -39,6 +39,7 @@ class Translator(Statements):
         self.open_vectors: list[tuple[Any, int]] = []
         self.loops = []
         self.roles = 0
+        self.fenced = calls_extern(func.body, ("__threadfence", "__threadfence_system"))
         self.outer_loops = 0  # loops that stand in no other: their turns tell how far a launch has come
         self.tallies: dict[tuple[tuple[str, int], ...], int] = {}
         self.site_details: dict[int, AccessDetail] = {}
