@@ -45,7 +45,7 @@ from .hopper.proxy_fences import fence_bulk_copies
 from .index_sums import identity
 from .memory_overlap import ORDERED, PARALLEL, SELF_ORDERED, Memory, tracked_memory
 from .nests import WARP_GROUPS
-from .rewrite import has, map_children, sequence, variables
+from .rewrite import has, map_children, variables
 from .signals import TURNS, is_barrier, signals
 from .thread_parts import without_parts
 from .uniformity import Uniformity, agreed_registers

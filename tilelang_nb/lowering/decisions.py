@@ -14,10 +14,13 @@ from .hopper.plan import multiplies
 from .infer_layouts import KEPT
 from .nests import WARP_GROUP
 from .pipeline_phases import product_name
+from .pipelines import Pipeline
 from .plan_pipelines import IN_TURN
 from .shared_memory import TILES
+from .skip_scaling import SKIPPED
 from .spans import line_of
 from .sums_through_tiles import THROUGH_TILES
+from .turn_barriers import ORDERS
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,7 @@ def _decisions(facts: dict[str, Any], is_own: Callable[[str], bool]) -> Iterator
         tiles = ", ".join(tile.name for tile in plan.tiles)
         value = f"{plan.stages} stage{'s' * (plan.stages > 1)} of {tiles}"
         yield Decision("pipeline", value, plan.reason, line_of(plan.loop.span))
+        yield from _order(plan, facts)
     for copy in facts.get(IN_TURN, ()):
         tile = copy.call["target"].buffer.name
         yield Decision("pipeline", f"{tile} is copied in its turn", copy.reason, line_of(copy.call.span))
@@ -86,6 +90,22 @@ def _decisions(facts: dict[str, Any], is_own: Callable[[str], bool]) -> Iterator
         row = f"r / {swizzle.every}" if swizzle.every > 1 else "r"
         if not is_own(buffer.name):
             yield Decision("swizzle", buffer.name, f"16-byte chunk c of row r at c xor ({row} mod {swizzle.span})")
+
+
+def _order(plan: Pipeline, facts: dict[str, Any]) -> Iterator[Decision]:
+    """What orders the turns of a loop of several products."""
+    order = facts.get(ORDERS, {}).get(plan.loop.loop_var)
+    line = line_of(plan.loop.span)
+    if isinstance(order, str):
+        yield Decision("order of turns", "by a barrier of the block in each", order, line)
+    elif order is not None:
+        tiles = ", ".join(tile.name for tile in plan.tiles)
+        reason = "warps may be a turn apart; copies for a later turn start behind the first product"
+        yield Decision("order of turns", f"by barriers of each version of {tiles}", reason, line)
+        for span, array in facts.get(SKIPPED, {}).get(plan.loop.loop_var, ()):
+            value = f"{array.name} is scaled only where a factor is not 1"
+            why = "registers are short, and most turns leave its rows as they are"
+            yield Decision("scaling", value, why, line_of(span))
 
 
 def _in_roles(roles: Any) -> Iterator[Decision]:

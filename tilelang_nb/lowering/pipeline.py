@@ -59,12 +59,12 @@ STAGES = (
     Stage("start-copies", start_copies, why="guards have said which bytes of a vector are read"),
     Stage("keep-operands", keep_operands, why="loads of operands are statements of their own"),
     Stage("add-masks-later", add_masks_later, why="operands that are kept take registers"),
-    Stage("skip-scaling", skip_scaling, why="the turns with products, and what stands between those, are known"),
+    Stage("order-turns", order_turns, why="the products of a turn are known, and its copies are still together"),
+    Stage("skip-scaling", skip_scaling, why="it pays in turns that are not held together by the barrier of the block"),
     Stage("place-copies", place_copies, why="the products of a turn, and the registers that they take, are known"),
     Stage(
         "load-operands-ahead", load_operands_ahead, why="the copies, which stay in their order, are instructions now"
     ),
-    Stage("order-turns", order_turns, why="copies and loads stand where they stay"),
     Stage("plan-shared-memory", plan_shared_memory, why="barriers depend on which tiles share a place"),
     Stage("insert-barriers", insert_barriers, why="all accesses to shared memory are visible, at their places"),
     Stage("swizzle-shared-memory", swizzle_shared_memory, why="barriers compare places by the indices of the text"),

@@ -1,12 +1,12 @@
 """The phases of a pipelined loop: what the computing threads do in which order, and what of it waits for copies.
 
-From the plans that lowering carried out: cp.async rings of `plan_pipelines.py`, roles of `hopper/roles.py`, products
-that run beside other statements of `hopper/overlap.py`, blocks that stay of `hopper/persistent.py`.
+From the plans that lowering carried out: cp.async rings of `plan_pipelines.py`, some with the barriers of
+`turn_barriers.py`, roles of `hopper/roles.py`, products that run beside other statements of `hopper/overlap.py`, blocks
+that stay of `hopper/persistent.py`.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
@@ -18,9 +18,10 @@ from tilelang_nb.language.tile_program import TileCall, read, statement_name
 from .hopper.overlap import Overlap
 from .nests import WARP_GROUP
 from .pipeline_chart import GAP, NEXT, Chart, Drawing, Phase, Ring
-from .pipelines import Pipeline, Producer
-from .rewrite import constant, each_statement, element_bytes
+from .pipelines import Pipeline, Producer, tile_bytes
+from .rewrite import constant, each_statement
 from .spans import line_of
+from .turn_barriers import ORDERS, Barriers
 
 MOST_COLUMNS = 12  # of the first turns
 OTHER = "other statements"
@@ -34,11 +35,6 @@ def lines_of(nodes: Iterable[Any]) -> tuple[int, ...]:
     return tuple(sorted(line for line in found if line is not None))
 
 
-def tile_bytes(tile: Any) -> int:
-    """Bytes of one version of a tile."""
-    return math.prod(int(extent) for extent in tile.shape) * element_bytes(tile)
-
-
 def chart_of(plan: Pipeline, launch: Any) -> Chart | None:
     """The chart of a loop whose copies run ahead; None where none does."""
     roles = launch.facts.get("roles")
@@ -47,7 +43,7 @@ def chart_of(plan: Pipeline, launch: Any) -> Chart | None:
         return _with_roles(plan, launch, roles, rings)
     if plan.stages < 2 or not plan.groups:
         return None
-    return _with_async_copies(plan)
+    return _with_async_copies(plan, launch)
 
 
 # ---- T.tma_copy of the text
@@ -77,10 +73,16 @@ def chart_of_copies(loop: Any, stages: int) -> Chart:
 # ---- cp.async
 
 
-def _with_async_copies(plan: Pipeline) -> Chart:
+def _with_async_copies(plan: Pipeline, launch: Any) -> Chart:
     pending = max(plan.stages - 2, 0)
     producers = [producer for group in plan.groups for producer in group]
-    ring = _ring(producers, plan.stages, f"cp.async.wait_group {pending}, so that {pending} later may be under way")
+    barriers = launch.facts.get(ORDERS, {}).get(plan.loop.loop_var)
+    if isinstance(barriers, Barriers):
+        warps = launch.threads // WARP
+        ring = _ring(producers, plan.stages, barriers.full.name, barriers.empty.name, warps)
+    else:
+        waiting = f"cp.async.wait_group {pending}, so that {pending} later may be under way"
+        ring = _ring(producers, plan.stages, waiting)
     return _in_step(plan, ring, "all threads copy")
 
 

@@ -10,9 +10,9 @@ from tilelang_nb.language.tile_program import TileCall
 from .context import LaunchContext
 from .hopper.copies_ahead import AHEAD
 from .pipeline_chart import LEGEND, Chart
-from .pipeline_phases import chart_of, chart_of_copies, copies_of, tile_bytes
+from .pipeline_phases import chart_of, chart_of_copies, copies_of
 from .pipeline_picture import loop_html
-from .pipelines import Pipeline, wanted_stages
+from .pipelines import Pipeline, tile_bytes, wanted_stages
 from .plan_pipelines import IN_TURN
 from .rewrite import constant
 from .spans import line_of

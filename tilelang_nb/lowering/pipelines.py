@@ -12,6 +12,7 @@ depend on the turn before keep their meaning.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -29,6 +30,7 @@ from .rewrite import (
     constant,
     dtype_of,
     each_statement,
+    element_bytes,
     has,
     scope,
     statements,
@@ -88,6 +90,11 @@ class CopyInTurn:
     loop: Any
     call: TileCall
     reason: str
+
+
+def tile_bytes(tile: Any) -> int:
+    """Bytes of one version of a tile."""
+    return math.prod(int(extent) for extent in tile.shape) * element_bytes(tile)
 
 
 class _Stays(Exception):

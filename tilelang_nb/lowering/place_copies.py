@@ -6,14 +6,13 @@ thread are enough, every step of the first product starts a part of them.  Where
 only later products read start in front of the second product: a branch that statements do not move over, so that what
 stands before it and after it need not be in registers together.
 
-Where barriers of the versions order the turns, the steps of each product start the copies of the tiles that it reads.
-
 It is done for turns of several products, as those of an attention; a turn of one product has its operands a step ahead.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from tvm import tirx as tir
@@ -22,7 +21,6 @@ from .accesses import starts_copy, waits_for_copies
 from .context import LaunchContext
 from .index_arithmetic import fold_indices
 from .operands_ahead import MOST_REGISTERS, OTHERS, REGISTER_FILE, arrays_in, commits, products_of, stored_arrays, words
-from .plan_pipelines import copies_behind, copies_together, ordered_by_barriers
 from .rewrite import (
     branch,
     constant,
@@ -65,64 +63,76 @@ def is_short_of_registers(parts: list[Any], launch: LaunchContext) -> bool:
     return needed > min(MOST_REGISTERS, REGISTER_FILE // launch.threads)
 
 
-def _placed(node: Any, launch: LaunchContext) -> Any:
-    parts = statements(node.body)
+@dataclass(frozen=True)
+class Turn:
+    """The statements of a turn, in their order: those before its wait, the wait, copies for a later turn, which stand
+    under a condition or under none, the end of their group, and the rest.
+    """
+
+    before: list[Any]
+    wait: Any
+    condition: Any
+    copies: list[Any]
+    commit: Any
+    after: list[Any]
+
+    @property
+    def products(self) -> list[int]:
+        """Positions in `after`."""
+        return products_of(self.after)
+
+
+def turn_of_products(parts: list[Any]) -> Turn | None:
+    """The turn of several products that these statements are; None where other statements stand among its copies, or
+    it starts none.
+    """
     products = products_of(parts)
     waits = [at for at, one in enumerate(parts) if isinstance(one, tir.Evaluate) and waits_for_copies(one.value)]
     ends = [at for at, one in enumerate(parts) if isinstance(one, tir.Evaluate) and commits(one.value)]
     if len(products) < 2 or len(waits) != 1 or len(ends) != 1 or not waits[0] < ends[0] < products[0]:
-        return node
+        return None
     started = parts[waits[0] + 1 : ends[0]]
     condition = None
     if len(started) == 1 and isinstance(started[0], tir.IfThenElse) and started[0].else_case is None:
         condition, started = started[0].condition, statements(started[0].then_case)
-    if not started or not all(map(_copies_alone, started)):
+    if not started or not all(map(_only_copies, started)):
+        return None
+    return Turn(parts[: waits[0]], parts[waits[0]], condition, started, parts[ends[0]], parts[ends[0] + 1 :])
+
+
+def _placed(node: Any, launch: LaunchContext) -> Any:
+    parts = statements(node.body)
+    turn = turn_of_products(parts)
+    if turn is None or not all(map(_copies_alone, turn.copies)):
         return node
-    before, commit, after = parts[: waits[0] + 1], parts[ends[0]], parts[ends[0] + 1 :]
-    first, second = products[0] - ends[0] - 1, products[1] - ends[0] - 1
-    used = {var for at, one in enumerate(after) if at < second for var in variables(one)}
-    early = [one for one in started if not used.isdisjoint(_tiles(one))]
-    late = [one for one in started if used.isdisjoint(_tiles(one))]
-    if copies_together(launch):
-        # Then one barrier of each kind is enough for all tiles of a turn.
-        early, late = [], started
-    if is_short_of_registers(parts, launch) or copies_together(launch):
+    after, condition, started = turn.after, turn.condition, turn.copies
+    first, second = turn.products[:2]
+    if is_short_of_registers(parts, launch):
+        used = {var for at, one in enumerate(after) if at < second for var in variables(one)}
+        early = [one for one in started if not used.isdisjoint(_tiles(one))]
+        late = [one for one in started if used.isdisjoint(_tiles(one))]
         if not late:
             return node
-        if copies_behind(launch):
-            second = first + 1  # statements of the second product may then stand between those in front of it
         while isinstance(after[second - 1], tir.AllocBuffer):
             second -= 1
         placed = [
-            *_under(condition, early, node),
+            *under(condition, early),
             *after[:second],
-            *_under(condition, late, node),
-            commit,
+            *under(condition, late),
+            turn.commit,
             *after[second:],
-        ]
-    elif late and early and ordered_by_barriers(launch):
-        # A version may be copied into when all warps have read it: the later, the less they wait for each other.
-        first_steps = _with_copies(after[first], early, condition, launch)
-        second_steps = _with_copies(after[second], late, condition, launch)
-        placed = [
-            *after[:first],
-            first_steps,
-            *after[first + 1 : second],
-            second_steps,
-            commit,
-            *after[second + 1 :],
         ]
     else:
         steps = _with_copies(after[first], started, condition, launch)
-        placed = [*after[:first], steps, commit, *after[first + 1 :]]
-    return loop(node, body=sequence([*before, *placed], node.body.span))
+        placed = [*after[:first], steps, turn.commit, *after[first + 1 :]]
+    return loop(node, body=sequence([*turn.before, turn.wait, *placed], node.body.span))
 
 
 def _with_copies(steps: Any, copies: list[Any], condition: Any, launch: LaunchContext) -> Any:
     """A product each of whose steps starts a part of the copies, behind its loads."""
     *loads, product = statements(steps.body)
     parts = [_part(one, steps, launch) for one in copies]
-    return loop(steps, body=sequence([*loads, *_under(condition, parts, steps), product], steps.body.span))
+    return loop(steps, body=sequence([*loads, *under(condition, parts), product], steps.body.span))
 
 
 def _part(copy: Any, steps: Any, launch: LaunchContext) -> Any:
@@ -137,8 +147,20 @@ def _part(copy: Any, steps: Any, launch: LaunchContext) -> Any:
     return loop(copy, loop_var=inner, min=0, extent=each, kind=tir.ForKind.UNROLLED, body=body) if each > 1 else body
 
 
-def _under(condition: Any, parts: list[Any], node: Any) -> list[Any]:
+def under(condition: Any, parts: list[Any]) -> list[Any]:
+    """Statements under a condition, or under none."""
     return parts if condition is None or not parts else [branch(condition, sequence(parts), None, parts[0].span)]
+
+
+def _only_copies(node: Any) -> bool:
+    """Does a statement start asynchronous copies, in loops and under conditions, and do nothing else?"""
+    if isinstance(node, tir.For):
+        return _only_copies(node.body)
+    if isinstance(node, tir.IfThenElse):
+        return node.else_case is None and _only_copies(node.then_case)
+    if isinstance(node, tir.SeqStmt):
+        return all(map(_only_copies, statements(node)))
+    return isinstance(node, tir.Evaluate) and starts_copy(node.value)
 
 
 def _copies_alone(node: Any) -> bool:

@@ -29,11 +29,6 @@ from .shared_memory import needed_shared_memory, shared_memory_limit
 MOST_STAGES = "tl.most_stages"  # the option that lowering gives itself when tiles of its own did not fit
 VERSIONS = "versions of tiles"  # the fact: the tile with all its versions, by the tile of the text
 IN_TURN = "copies in their turn"  # the fact: copies of pipelined loops that cannot run ahead
-# The option: barriers of the versions order the turns, not one of the block.  True: the tiles of each product have
-# their own; TOGETHER, BEHIND: all tiles of a turn have the same, and their copies start in front of its second product,
-# or behind its first.
-BY_BARRIERS = "tl.turns_by_mbarriers"
-TOGETHER, BEHIND = "together", "behind"
 FIRST = 80  # the architecture that has asynchronous copies
 
 
@@ -80,21 +75,6 @@ def _at_most(plan: Pipeline, stages: int) -> Pipeline:
     if plan.stages <= stages:
         return plan
     return replace(plan, stages=stages, reason=f"{plan.wanted} stages do not fit into shared memory")
-
-
-def ordered_by_barriers(launch: LaunchContext) -> bool:
-    """May the turns be ordered by barriers of the versions of their tiles (`turn_barriers`)?"""
-    return bool(launch.options.get(BY_BARRIERS))
-
-
-def copies_together(launch: LaunchContext) -> bool:
-    """Do all copies of a turn start at one place then, so that they share their barriers?"""
-    return str(launch.options.get(BY_BARRIERS)) in (TOGETHER, BEHIND)
-
-
-def copies_behind(launch: LaunchContext) -> bool:
-    """Do they start behind the first product of a turn, not in front of the second?"""
-    return str(launch.options.get(BY_BARRIERS)) == BEHIND
 
 
 def deepest_pipeline(launch: LaunchContext) -> int:

@@ -1,9 +1,8 @@
 """count-slots: a pipelined loop counts the version of its tiles instead of dividing for it.
 
-Before: turn t uses version `t % stages`, in indices and in names bound to it, and barriers of the versions have the
-parity of the lap, `t // stages % 2`.  After, where the number of versions is no power of two: a register holds the
-version of the turn, a comparison makes the next one of it, and another one the parity.  Divisions take long, and
-addresses of operands wait for them.
+Before: turn t uses version `t % stages`, in indices and in names bound to it.  After, where the number of versions is
+no power of two: a register holds the version of the turn, a comparison makes the next one of it.  Divisions take long,
+and addresses of operands wait for them.
 """
 
 from __future__ import annotations
@@ -14,8 +13,7 @@ import tvm_ffi
 from tvm import tirx as tir
 
 from .context import LaunchContext
-from .rewrite import constant, dtype_of, has, loop, manageable, map_children, sequence, statements, variables, with_span
-from .signals import TURNS
+from .rewrite import constant, dtype_of, has, loop, manageable, map_children, sequence, statements, with_span
 
 
 def count_slots(function: Any, launch: LaunchContext) -> Any:
@@ -49,33 +47,16 @@ def _counted(node: Any, stages: int, launch: LaunchContext) -> Any:
         wraps = stages - ahead
         return tir.Select(current >= wraps, current - wraps, current + ahead)
 
-    lap, parity = launch.local(1, "int32", "lap"), tir.Var(launch.fresh("parity"), "int32")
-
-    def other(condition: Any) -> Any:
-        return tir.bitwise_xor(parity, tir.Select(condition, tir.const(1, "int32"), tir.const(0, "int32")))
-
     def remainder(expr: Any) -> Any:
         ahead = _ahead(expr, turn, stages, launch)
-        if ahead is not None:
-            return later(ahead)
-        laps = _laps_ahead(expr, turn, stages, launch)
-        if laps is None:
-            return expr
-        if laps == 0:
-            return parity
-        return other(current >= stages - laps if laps > 0 else current < -laps)
+        return expr if ahead is None else later(ahead)
 
     body = tvm_ffi.structural_map(sequence(parts, node.span), (tir.FloorMod, remainder))
     zero = tir.const(0, "int32")
     begin = [tir.AllocBuffer(slot), tir.BufferStore(slot, zero, [zero])]
     first, last = tir.Bind(current, tir.BufferLoad(slot, [zero])), tir.BufferStore(slot, later(1), [zero])
-    inner = [first, body, last]
-    if parity in variables(body):
-        begin += [tir.AllocBuffer(lap), tir.BufferStore(lap, zero, [zero])]
-        inner[1:1] = [tir.Bind(parity, tir.BufferLoad(lap, [zero]))]
-        inner.append(tir.BufferStore(lap, other(tir.EQ(current, stages - 1)), [zero]))
-    turns = sequence([with_span(one, node.span) for one in inner], node.span)
-    return sequence([*(with_span(one, node.span) for one in begin), loop(node, body=turns)], node.span)
+    inner = sequence([with_span(first, node.span), body, with_span(last, node.span)], node.span)
+    return sequence([*(with_span(one, node.span) for one in begin), loop(node, body=inner)], node.span)
 
 
 def _ahead(expr: Any, turn: Any, stages: int, launch: LaunchContext) -> int | None:
@@ -84,14 +65,3 @@ def _ahead(expr: Any, turn: Any, stages: int, launch: LaunchContext) -> int | No
         return None
     ahead = constant(launch.analyzer.simplify(expr.a - turn))
     return None if ahead is None else ahead % stages
-
-
-def _laps_ahead(expr: Any, turn: Any, stages: int, launch: LaunchContext) -> int | None:
-    """n where an expression is `(turn + n) // stages % 2`, not more than a lap away; None for any other."""
-    if not isinstance(expr, tir.FloorMod) or constant(expr.b) != 2 or TURNS not in launch.facts:
-        return None
-    lap = expr.a
-    if not isinstance(lap, tir.FloorDiv) or constant(lap.b) != stages or not manageable(expr):
-        return None
-    ahead = constant(launch.analyzer.simplify(lap.a - turn))
-    return ahead if ahead is not None and abs(ahead) <= stages else None

@@ -1,4 +1,4 @@
-"""Which version of its tiles each statement of a pipelined loop, and in front of it, reads and copies.
+"""Which version of its tiles each statement of a turn, and in front of the loop, reads and copies.
 
 Versions are named by turns: `(turn + n) % stages` in the loop, numbers in front of it, where the copies of the first
 turns stand.
@@ -18,6 +18,10 @@ from .accesses import pointed, starts_copy
 from .rewrite import Load, constant, scope, variables
 
 
+class BlockBarrier(Exception):
+    """Why the barrier of the block stays in the turns of a loop."""
+
+
 @dataclass(frozen=True)
 class Part:
     """A statement.  reads, copies: of which turns, by tile; in the loop as distances from the turn that runs.
@@ -25,39 +29,34 @@ class Part:
     early: it starts asynchronous copies into other tiles.  shared: all tiles that it mentions.
     """
 
-    node: Any
     reads: dict[Any, set[int]]
     copies: dict[Any, set[int]]
     early: set[Any]
     shared: set[Any]
 
 
-def parts_of(
-    nodes: list[Any], tiles: tuple[Any, ...], loop: Any, stages: int, analyzer: Analyzer, within: bool
-) -> list[Part] | None:
-    """What statements within a loop, or in front of it, do; None where an access says its version in another way, or a
-    thread stores into a tile.
-    """
+def parts_in_front(nodes: list[Any], tiles: tuple[Any, ...]) -> list[Part]:
+    """What the statements in front of a loop do; BlockBarrier where a tile is used in another way."""
+    return [_part(node, tiles, constant) for node in nodes]
+
+
+def parts_of_turn(nodes: list[Any], tiles: tuple[Any, ...], loop: Any, stages: int, analyzer: Analyzer) -> list[Part]:
+    """The same for the statements of a turn."""
     turn = turn_of(loop)
     bound: dict[Any, Any] = {}
 
     def distance(version: Any) -> int | None:
-        known = constant(version)
-        if known is not None:
-            return known
         version = bound.get(version, version) if isinstance(version, tvm.ir.Var) else version
         if not isinstance(version, tir.FloorMod) or constant(version.b) != stages:
             return None
-        return constant(analyzer.simplify(version.a - turn))
+        ahead = constant(analyzer.simplify(version.a - turn))
+        return None if ahead is None else ahead % stages
 
     found = []
     for node in nodes:
         if isinstance(node, tir.Bind):
             bound[node.var] = node.value
-        part = _part(node, tiles, distance, stages if within else 0)
-        if part is None:
-            return None
-        found.append(part)
+        found.append(_part(node, tiles, distance))
     return found
 
 
@@ -66,8 +65,7 @@ def turn_of(loop: Any) -> Any:
     return loop.loop_var if constant(loop.min) == 0 else loop.loop_var - loop.min
 
 
-def _part(node: Any, tiles: tuple[Any, ...], distance: Any, stages: int) -> Part | None:
-    """stages: of a loop that the statement is in, 0 for one in front of it."""
+def _part(node: Any, tiles: tuple[Any, ...], distance: Any) -> Part:
     targets: list[Any] = []
     loads: list[Any] = []
     stored: list[Any] = []
@@ -81,8 +79,9 @@ def _part(node: Any, tiles: tuple[Any, ...], distance: Any, stages: int) -> Part
         [(tvm.ir.Call, call), (Load, loads.append), (tir.BufferStore, lambda one: stored.append(one.buffer))],
         order="pre",
     )
-    if any(one in tiles for one in stored):
-        return None
+    for tile in stored:
+        if tile in tiles:
+            raise BlockBarrier(f"not only copies fill `{tile.name}`")
     reads: dict[Any, set[int]] = {}
     copies: dict[Any, set[int]] = {}
     for load in loads:
@@ -90,120 +89,69 @@ def _part(node: Any, tiles: tuple[Any, ...], distance: Any, stages: int) -> Part
             continue
         at = distance(load.indices[0])
         if at is None:
-            return None
+            raise BlockBarrier(f"`{load.source.name}` is used in several turns")
         kind = copies if any(load.same_as(target) for target in targets) else reads
         kind.setdefault(load.source, set()).add(at)
-    if stages:
-        # A copy is for a later turn, and its version says which up to the number of versions.
-        copies = {tile: {(at - 1) % stages + 1 for at in turns} for tile, turns in copies.items()}
     early = {target.source for target in targets if target.source not in tiles}
     shared = {var for var in variables(node) if isinstance(var.ty, tir.BufferType) and scope(var).startswith("shared")}
-    return Part(node, reads, copies, early, shared)
+    return Part(reads, copies, early, shared)
 
 
 @dataclass(frozen=True)
 class Turns:
-    """A loop and what stands in front of it.  shared: tiles that are copied at one place have barriers together."""
+    """A loop whose turns read versions of tiles that were copied `stages - 1` turns before.
+
+    tiles: of these copies, with all versions.  inside, outside: the statements of a turn, and those in front of the
+    loop.  copying: the position of the copies in the turn.
+    """
 
     node: Any
     stages: int
+    tiles: tuple[Any, ...]
     inside: list[Part]
     outside: list[Part]
-    shared: bool = False
+    copying: int
+
+    def check(self) -> None:
+        """BlockBarrier, unless every version is copied, read by its turn and by that alone, and then copied again."""
+        for tile in self.tiles:
+            reads = {at for part in self.inside for at in part.reads.get(tile, ())}
+            copied = [at for at, part in enumerate(self.inside) if tile in part.copies]
+            loaded = any(tile in part.reads for part in self.outside)
+            if reads != {0} or loaded:
+                raise BlockBarrier(f"`{tile.name}` is not read in its turn alone")
+            begun = {turn for part in self.outside for turn in part.copies.get(tile, ())}
+            whole = copied == [self.copying] and self.inside[self.copying].copies[tile] == {self.stages - 1}
+            # In front of the loop stand the copies of all turns before the first that a turn starts.
+            if not whole or begun != set(range(self.stages - 1)):
+                raise BlockBarrier(f"`{tile.name}` is not copied once for each turn")
+        if any(part.early for part in self.inside):
+            raise BlockBarrier("a turn starts other copies")
+        # Other copies in front of the loop have to start before those of the first turn, which bring them along.
+        early = [at for at, part in enumerate(self.outside) if not part.early.isdisjoint(self.early)]
+        if early and early[-1] > self.first_copies()[0][-1]:
+            raise BlockBarrier("other copies start behind those of the first turn")
 
     @property
-    def number(self) -> Any:
-        return turn_of(self.node)
+    def early(self) -> set[Any]:
+        """Other tiles whose asynchronous copies start in front of the loop, and that are used in it or right before."""
+        start = self.first_copies()[0][0]
+        used = {tile for part in (*self.outside[start:], *self.inside) for tile in part.shared}
+        return {tile for part in self.outside for tile in part.early} & used
 
-    def groups(self, tiles: tuple[Any, ...]) -> list[tuple[Any, ...]] | None:
-        """The tiles that are copied together and used together, those used first at the beginning; None where the order
-        of a turn is not that of a ring.
-        """
-        if any(part.early for part in self.inside):
-            return None
-        if not all(map(self._is_ring, tiles)):
-            return None
-        groups: list[tuple[Any, ...]] = []
-        for tile in sorted(tiles, key=lambda tile: self.first_read((tile,), False)):
-            if groups and self._together(groups[-1], (tile,)):
-                groups[-1] = (*groups[-1], tile)
-            else:
-                groups.append((tile,))
-        if len({self.read_ahead(group) for group in groups}) != 1 or not self._waits_for_early(groups[0]):
-            return None
-        return groups
+    def first_read(self) -> int:
+        """The position in the turn where it first reads its version, or a tile of `early`."""
+        early = self.early
+        return next(at for at, part in enumerate(self.inside) if part.reads or not early.isdisjoint(part.shared))
 
-    def _together(self, one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
-        """Are they copied at one place, and read without anything between?"""
+    def last_read(self) -> int:
+        """The position of the last statement that reads the version of the turn."""
+        return max(at for at, part in enumerate(self.inside) if part.reads)
 
-        def between(a: int, b: int) -> bool:
-            return self.shared or all(self.inside[at].reads for at in range(min(a, b), max(a, b)))
-
-        return (
-            self.copies(one) == self.copies(other)
-            and self.read_ahead(one) == self.read_ahead(other)
-            and between(self.first_read(one, False), self.first_read(other, False))
-            and between(self.last_read(one), self.last_read(other))
-        )
-
-    def _is_ring(self, tile: Any) -> bool:
-        """Is every version copied, read by its turn and by that alone, and then copied into again?"""
-        one = (tile,)
-        reads = {at for part in self.inside for at in part.reads.get(tile, ())}
-        copies = {at for part in self.inside for at in part.copies.get(tile, ())}
-        if 0 not in reads or not reads <= {0, 1} or len(copies) != 1:
-            return False
-        ahead, (distance,) = max(reads), copies
-        first, _, _ = self.copies(one)
-        if distance <= ahead or distance > self.stages:
-            return False
-        if distance == self.stages and self.last_read(one) >= first:
-            return False
-        begun = self.first_copies(one)
-        loaded = {at for part in self.outside for at in part.reads.get(tile, ())}
-        # In front of the loop stand the copies of all turns before the first that a turn starts.
-        return set(begun) == set(range(distance)) and loaded == ({0} if ahead else set())
-
-    def _waits_for_early(self, group: tuple[Any, ...]) -> bool:
-        """Do other copies in front of the loop start before those of the first turn, which bring them along?"""
-        early = [at for at, part in enumerate(self.outside) if part.early]
-        return not early or early[-1] <= self.first_copies(group)[0][-1]
-
-    def read_ahead(self, group: tuple[Any, ...]) -> int:
-        """How many turns ahead a turn reads."""
-        return max(at for part in self.inside for tile in group for at in part.reads.get(tile, ()))
-
-    def first_read(self, group: tuple[Any, ...], leads: bool) -> int:
-        """The position in the turn where it first reads the last of its versions.
-
-        leads: or a tile that was copied in front of the loop.
-        """
-        ahead = self.read_ahead(group)
-        early = {tile for part in self.outside for tile in part.early} if leads and not ahead else set()
-        return next(
-            at
-            for at, part in enumerate(self.inside)
-            if any(ahead in part.reads.get(tile, ()) for tile in group) or not early.isdisjoint(part.shared)
-        )
-
-    def last_read(self, group: tuple[Any, ...]) -> int:
-        """The position of the last statement that reads the version of the turn that runs."""
-        return max(at for at, part in enumerate(self.inside) if any(0 in part.reads.get(tile, ()) for tile in group))
-
-    def first_load(self, group: tuple[Any, ...]) -> int:
-        """The position in front of the loop of the first statement that reads."""
-        return next(at for at, part in enumerate(self.outside) if any(tile in part.reads for tile in group))
-
-    def copies(self, group: tuple[Any, ...]) -> tuple[int, int, int]:
-        """(position of the first, of the last, distance) of the copies that a turn starts."""
-        at = [at for at, part in enumerate(self.inside) if any(tile in part.copies for tile in group)]
-        distance = {one for part in self.inside for tile in group for one in part.copies.get(tile, ())}
-        return min(at), max(at), max(distance)
-
-    def first_copies(self, group: tuple[Any, ...]) -> dict[int, list[int]]:
+    def first_copies(self) -> dict[int, list[int]]:
         """The positions of the copies in front of the loop, by turn."""
         found: dict[int, list[int]] = {}
         for at, part in enumerate(self.outside):
-            for turn in sorted({turn for tile in group for turn in part.copies.get(tile, ())}):
+            for turn in sorted({turn for turns in part.copies.values() for turn in turns}):
                 found.setdefault(turn, []).append(at)
         return found

@@ -1,17 +1,22 @@
 """order-turns: the turns of a pipelined loop are ordered by barriers in shared memory, not by one of the whole block.
 
 Before: a turn waits for its copies (cp.async.wait_group) and starts those for a later turn; a barrier of the block has
-to stand between the two, in every turn.  After: each version of the tiles that a turn uses together has two barriers.
+to stand between the two, in every turn.  After: each version of the tiles of a turn has two barriers.
 
     full     every thread arrives when its copies into the version have landed; all wait before they read it
     empty    one lane of each warp arrives when the warp has read it; all wait before they copy into it again
 
-Warps then drift apart, by up to a turn, instead of meeting in each.  Turn t uses version t % stages; the phases of its
-barriers alternate from lap to lap, and one register holds the parity of the lap of every version.  It counts on when
-the loop runs again, so that a loop inside a loop needs no more.
+Warps then drift apart, by up to a turn, instead of meeting in each: one has its softmax beside the products of
+another.  The copies start behind the first product, a branch that keeps nothing else apart: what stands before it and
+after it may mix with both products.
 
-It is done where `tl.turns_by_mbarriers` asks for it, the whole block runs the loop, and all that the loop writes to
-shared memory are these copies: then no barrier of the block is left in a turn.  Other loops stay as they are.
+Turn t uses version t % stages; the phases of its barriers alternate from lap to lap.  Where the loop runs again, or
+laps are not to be had by shifts, a register holds the parity of the lap of every version, and counts on.
+
+It is done where the whole block runs the loop, and all that a turn writes to shared memory are these copies: then no
+barrier of the block is left in it.  It pays in turns of several products, as those of an attention, that copy enough;
+a turn of one product has its operands a step ahead, which waiting at barriers cuts in two (445 against 395 TFLOP/s for
+a float16 product on an H200).  All other loops stay as they are.
 """
 
 from __future__ import annotations
@@ -25,6 +30,7 @@ from tvm import tirx as tir
 from tvm.ir import StringImm
 from tvm.script.tirx import cuda, ptx
 
+from tilelang_nb.language.tile_program import statement_name
 from tilelang_nb.layout.matrix import WARP
 
 from .accesses import starts_copy, waits_for_copies
@@ -32,8 +38,10 @@ from .architecture import capability
 from .barriers import WARP_GROUPS, thread_axes
 from .context import LaunchContext
 from .memory_overlap import SELF_ORDERED
-from .operands_ahead import arrays_in, commits
-from .plan_pipelines import FIRST, VERSIONS, copies_together, ordered_by_barriers
+from .operands_ahead import arrays_in, commits, products_of
+from .pipelines import Pipeline, tile_bytes
+from .place_copies import Turn, turn_of_products, under
+from .plan_pipelines import VERSIONS
 from .rewrite import (
     as_int32,
     branch,
@@ -42,41 +50,92 @@ from .rewrite import (
     has,
     loop,
     map_children,
-    nothing,
     scope,
     sequence,
     size,
     statements,
 )
-from .shared_memory import MBARRIER, TILES, needed_shared_memory, shared_memory_limit
+from .shared_memory import MBARRIER, needed_shared_memory, shared_memory_limit
 from .signals import TURNS
-from .turn_accesses import Turns, parts_of
+from .turn_accesses import BlockBarrier, Turns, parts_in_front, parts_of_turn, turn_of
 from .uniformity import Uniformity, agreed_registers
+
+ORDERS = "orders of turns"  # the fact: by variable of a loop of several products, its Barriers, or why it has none
+DISABLE = "tl.disable_turn_barriers"  # the option
+FIRST = 90  # the architecture whose threads sleep while they wait at such a barrier
+# Bytes that a turn copies.  Attention of 64 wide by tiles of 64 keys, 16 KiB a turn, loses 1 to 6 of 100 on an H200,
+# as its turns are too short for what the barriers take; all with 32 KiB and more gain, up to 20 of 100 (128 wide by 64
+# keys in 256 threads: 16 where causal, while the full one loses 5).
+LEAST = 24 << 10
+MOST_STAGES = 31  # bits of the register of laps
 
 
 def order_turns(function: Any, launch: LaunchContext) -> Any:
-    """The stage.  `launch.facts[SELF_ORDERED]` gets the tiles, `launch.facts[TURNS]` the names of the barriers."""
-    plans = {plan.loop.loop_var: plan for plan in launch.facts.get("pipelines", ()) if plan.stages > 1}
-    if not ordered_by_barriers(launch) or capability(launch.arch) < FIRST or not plans or launch.threads == 1:
+    """The stage.  `launch.facts[SELF_ORDERED]` gets the tiles, `launch.facts[TURNS]` the names of the barriers,
+    `launch.facts[ORDERS]` what was decided.
+    """
+    plans = _plans_of_several_products(launch)
+    if not plans:
         return function
-    threads = dict(thread_axes(function.body))
-    rings = _Rings(plans, Uniformity(function.body, threads, agreed=agreed_registers(launch)), function.body, launch)
-    body = rings.statement(function.body, False)
-    if not rings.made:
+    orders: dict[Any, Barriers | str] = {var: _against_plan(plan, launch) for var, plan in plans.items()}
+    launch.facts[ORDERS] = orders
+    plans = {var: plan for var, plan in plans.items() if not orders[var]}
+    if not plans:
         return function
-    body, names = rings.begun(body), {buffer.name for ring in rings.made for buffer in (ring.full, ring.empty)}
+    orders.update(dict.fromkeys(plans, "not all threads of the block run the loop"))
+    uniformity = Uniformity(function.body, dict(thread_axes(function.body)), agreed=agreed_registers(launch))
+    loops = _Loops(plans, uniformity, function.body, launch)
+    body = loops.statement(function.body, False)
+    if not loops.made:
+        return function
+    body, names = loops.begun(body), {buffer.name for ring in loops.made for buffer in (ring.full, ring.empty)}
     if needed_shared_memory(body, names) > shared_memory_limit(launch.arch):
+        full = "no shared memory is left for barriers of the tiles"
+        orders.update((var, full) for var, found in orders.items() if isinstance(found, Barriers))
         return function
     launch.facts[TURNS] = names
-    launch.facts[SELF_ORDERED] = {tile for ring in rings.made for tile in ring.tiles}
+    launch.facts[SELF_ORDERED] = {tile for ring in loops.made for tile in ring.tiles}
     return function.with_body(body)
 
 
-@dataclass(frozen=True)
-class _Ring:
-    """Tiles that are copied together and used together, and their barriers: one of each kind for a version.
+def is_ordered(node: Any, launch: LaunchContext) -> bool:
+    """Do barriers of its tiles order the turns of a loop?"""
+    return isinstance(launch.facts.get(ORDERS, {}).get(node.loop_var), Barriers)
 
-    laps: a register of the loop, bit v of it is the parity of the lap of version v; None where the turn says that.
+
+def _plans_of_several_products(launch: LaunchContext) -> dict[Any, Pipeline]:
+    """Of the loops whose copies run ahead in the computing threads, by variable."""
+    if not isinstance(launch.facts.get("roles", ""), str):
+        return {}
+    plans = [plan for plan in launch.facts.get("pipelines", ()) if plan.stages > 1]
+    return {plan.loop.loop_var: plan for plan in plans if _products(plan) > 1}
+
+
+def _products(plan: Pipeline) -> int:
+    return sum(statement_name(one) == "gemm" for one in plan.body)
+
+
+def _against_plan(plan: Pipeline, launch: LaunchContext) -> str:
+    """Why the barrier of the block stays, from what is known of a loop without its text; "" where nothing is against
+    barriers of its tiles.
+    """
+    if launch.options.get(DISABLE):
+        return f"the option `{DISABLE}` says so"
+    if capability(launch.arch) < FIRST:
+        return f"waiting at barriers of tiles needs sm_{FIRST}"
+    if launch.threads <= WARP:
+        return "the block is one warp"
+    copied = sum(map(tile_bytes, plan.tiles))
+    if copied < LEAST:
+        return f"a turn copies {copied:,} bytes; barriers of tiles pay from {LEAST:,} on"
+    return "a `break` may end the loop" if plan.left_early else ""
+
+
+@dataclass(frozen=True)
+class Barriers:
+    """The tiles of a loop, with all versions, and their barriers: one of each kind for a version.
+
+    laps: a register, bit v of it is the parity of the lap of version v; None where the turn says that.
     """
 
     tiles: tuple[Any, ...]
@@ -87,28 +146,29 @@ class _Ring:
 
 
 @dataclass
-class _Rings:
+class _Loops:
     """All loops of a launch that are changed."""
 
-    plans: dict[Any, Any]
+    plans: dict[Any, Pipeline]
     uniformity: Uniformity
     whole: Any
     launch: LaunchContext
-    made: list[_Ring] = field(default_factory=list)
+    made: list[Barriers] = field(default_factory=list)
 
     def statement(self, node: Any, again: bool) -> Any:
         """A statement that all threads of the block execute.  again: more than once."""
-        if isinstance(node, tir.SeqStmt) or (isinstance(node, tir.For) and node.loop_var in self.plans):
-            parts = statements(node)
-            for at in range(len(parts) - 1, -1, -1):
-                one = parts[at]
-                if isinstance(one, tir.For) and one.loop_var in self.plans:
-                    ordered = self._ordered(parts[:at], one, again)
-                    if ordered is not None:
-                        parts[: at + 1] = ordered
-            changed = [one if self._is_pipelined(one) else self.statement(one, again) for one in parts]
-            same = len(changed) == len(statements(node)) and all(a is b for a, b in zip(changed, statements(node)))
-            return node if same else sequence(changed, node.span)
+        if isinstance(node, tir.SeqStmt) or self._is_planned(node):
+            before: list[Any] = []
+            changed = False
+            for one in statements(node):
+                planned = self._is_planned(one)
+                made = self._ordered(before, one, again) if planned else [*before, self._inner(one, again)]
+                changed = changed or len(made) != len(before) + 1 or not made[-1].same_as(one)
+                before = made
+            return sequence(before, node.span) if changed else node
+        return self._inner(node, again)
+
+    def _inner(self, node: Any, again: bool) -> Any:
         if isinstance(node, tir.For | tir.While):
             return node if self.uniformity.divergent_loop(node) else self._within(node, True)
         if isinstance(node, tir.IfThenElse):
@@ -120,7 +180,7 @@ class _Rings:
     def _within(self, node: Any, again: bool) -> Any:
         return map_children(node, lambda one: self.statement(one, again))
 
-    def _is_pipelined(self, node: Any) -> bool:
+    def _is_planned(self, node: Any) -> bool:
         return isinstance(node, tir.For) and node.loop_var in self.plans
 
     def begun(self, body: Any) -> Any:
@@ -128,96 +188,112 @@ class _Rings:
         if isinstance(body, tir.AttrStmt) and body.attr_key == "thread_extent":
             return map_children(body, self.begun)
         span, zero = self.made[0].full.span, tir.const(0, "int32")
-        warps = -(-self.launch.threads // WARP)
         allocated: list[Any] = []
         started: list[Any] = []
-        for laps in dict.fromkeys(ring.laps for ring in self.made if ring.laps is not None):
-            allocated += [tir.AllocBuffer(laps), tir.BufferStore(laps, zero, [zero])]
         for ring in self.made:
+            if ring.laps is not None:
+                allocated += [tir.AllocBuffer(ring.laps), tir.BufferStore(ring.laps, zero, [zero])]
             allocated += [tir.AllocBuffer(one) for one in (ring.full, ring.empty)]
             for version in range(ring.stages):
-                for barrier, count in ((ring.full, self.launch.threads), (ring.empty, warps)):
+                arrivals = (ring.full, self.launch.threads), (ring.empty, self.launch.threads // WARP)
+                for barrier, count in arrivals:
                     place = _place(barrier, tir.const(version, "int32"))
                     started.append(tir.Evaluate(ptx["mbarrier.init.shared.b64"](place, tir.const(count, "uint32"))))
         first = tir.IfThenElse(tir.EQ(self.launch.block_thread, zero), sequence(started), None)
         meet = tir.Evaluate(tir.call_intrin("void", "tirx.tvm_storage_sync", StringImm("shared")))
         return sequence([*allocated, first, meet, body], span)
 
-    # ---- one loop ----
+    # ---- one loop
 
-    def _ordered(self, before: list[Any], node: Any, again: bool) -> list[Any] | None:
-        """The loop, with what stands before it, in the new order; None where it has to stay.  again: it may run more
+    def _ordered(self, before: list[Any], node: Any, again: bool) -> list[Any]:
+        """What stands before a loop, and the loop, in the new order where that is possible.  again: it may run more
         than once.
         """
-        plan = self.plans[node.loop_var]
-        versions = self.launch.facts.get(VERSIONS, {})
-        tiles = tuple(versions[tile] for tile in plan.tiles if tile in versions)
-        if len(tiles) != len(plan.tiles) or any(size(tile.shape[0]) != plan.stages for tile in tiles):
-            return None
-        # Products of warp groups read tiles at a time of their own.
-        other = {*self.launch.orders, *self.launch.facts.get(TILES, ())}
-        if plan.stages > 31 or plan.left_early or not other.isdisjoint(tiles):
-            return None
-        if self.uniformity.divergent_loop(node) or has(node.body, (tir.Continue, tir.Break)):
-            return None
-        if not _stores_registers_alone(node.body, tiles):
-            return None
-        inside = parts_of(statements(node.body), tiles, node, plan.stages, self.launch.analyzer, True)
-        outside = parts_of(before, tiles, node, plan.stages, self.launch.analyzer, False)
-        if inside is None or outside is None or not self._are_all(tiles, [*before, node]):
-            return None
-        turns = Turns(node, plan.stages, inside, outside, copies_together(self.launch))
-        groups = turns.groups(tiles)
-        if groups is None:
-            return None
-        # The number of the turn says the parity where the loop runs once.
-        laps = self.launch.local(1, "int32", "laps") if again else None
-        rings = [self._ring(group, plan.stages, laps) for group in groups]
-        begin, body = list(before), statements(node.body)
-        edits = _Edits(body), _Edits(begin)
-        for number, (ring, group) in enumerate(zip(rings, groups)):
-            _Order(ring, turns, group, number == 0, again, self.launch).write(*edits)
-        if again:
-            _Order(rings[0], turns, groups[0], True, again, self.launch).count(*edits)
-        self.made += rings
-        kept = [one for one in edits[0].result() if not _is_of_groups(one)]
-        if not any(part.early for part in outside):  # those are waited for as a group where they are read at once
-            start = min(at for at, part in enumerate(outside) if part.copies)
-            for at in range(start, len(begin)):
-                begin[at] = nothing(node.span) if _is_of_groups(begin[at]) else begin[at]
-        return [*edits[1].result(), loop(node, body=sequence(kept, node.body.span))]
-
-    def _are_all(self, tiles: tuple[Any, ...], parts: list[Any]) -> bool:
-        """Are these statements all that use the tiles?"""
-        return all(_mentions(self.whole, tile) == sum(_mentions(one, tile) for one in parts) for tile in tiles)
-
-    def _ring(self, tiles: tuple[Any, ...], stages: int, laps: Any) -> _Ring:
-        launch = self.launch
+        orders, launch = self.launch.facts[ORDERS], self.launch
+        try:
+            turn, turns = self._turns(before, node)
+        except BlockBarrier as reason:
+            orders[node.loop_var] = str(reason)
+            return [*before, self._inner(node, again)]
+        stages = turns.stages
         full, empty = (
             tir.decl_buffer((stages,), "uint64", launch.fresh(name), scope=MBARRIER, layout=None)
             for name in ("full", "empty")
         )
-        return _Ring(tiles, stages, full, empty, laps)
+        laps = launch.local(1, "int32", "laps") if again or stages & (stages - 1) else None
+        ring = orders[node.loop_var] = Barriers(turns.tiles, stages, full, empty, laps)
+        self.made.append(ring)
+        order = _Order(ring, turns, again, launch)
+        return [*order.in_front(before), order.turns_of(turn)]
+
+    def _turns(self, before: list[Any], node: Any) -> tuple[Turn, Turns]:
+        """The loop as its turns use the tiles; BlockBarrier where its order is another one."""
+        launch, plan = self.launch, self.plans[node.loop_var]
+        parts = statements(node.body)
+        if len(products_of(parts)) != _products(plan):
+            raise BlockBarrier("its products do not all run by mma.sync")
+        turn, extent = turn_of_products(parts), constant(node.extent)
+        if extent is not None and extent < plan.stages:
+            raise BlockBarrier("all of its copies start in front of it")
+        if turn is None:
+            raise BlockBarrier("other statements stand among the copies for a later turn")
+        if plan.stages > MOST_STAGES:
+            raise BlockBarrier(f"it has more than {MOST_STAGES} stages")
+        versions = launch.facts.get(VERSIONS, {})
+        tiles = tuple(versions[tile] for tile in plan.tiles)
+        if any(size(tile.shape[0]) != plan.stages for tile in tiles):
+            raise BlockBarrier("other loops copy into its tiles, in more stages")
+        if self.uniformity.divergent_loop(node):
+            raise BlockBarrier("not all threads of the block make its turns")
+        if has(node.body, (tir.Continue, tir.Break)):
+            raise BlockBarrier("its turns have a `break` or `continue`")
+        if any(_mentions(self.whole, tile) != _mentions(sequence([*before, node]), tile) for tile in tiles):
+            raise BlockBarrier("its tiles are used elsewhere, too")
+        _check_stores(node.body, tiles)
+        first = turn.products[0]
+        inside = [*turn.before, *turn.after[: first + 1], sequence(turn.copies), *turn.after[first + 1 :]]
+        turns = Turns(
+            node,
+            plan.stages,
+            tiles,
+            parts_of_turn(inside, tiles, node, plan.stages, launch.analyzer),
+            parts_in_front(before, tiles),
+            len(turn.before) + first + 1,
+        )
+        turns.check()
+        if not self._starts_what_there_is(turn.condition, turns):
+            raise BlockBarrier("copies for a later turn stand under a condition")
+        return turn, turns
+
+    def _starts_what_there_is(self, condition: Any, turns: Turns) -> bool:
+        """Is the condition of copies that their turn exists?"""
+        if not isinstance(condition, tir.LT):
+            return False
+        ahead = turn_of(turns.node) + (turns.stages - 1)
+        difference = (turns.node.extent - ahead) - (condition.b - condition.a)
+        return bool(constant(self.launch.analyzer.simplify(difference)) == 0)
 
 
 def _mentions(node: Any, tile: Any) -> int:
+    """How often a tile is used."""
     found = 0
 
     def note(var: Any) -> None:
         nonlocal found
         found += var.same_as(tile)
 
-    tvm_ffi.structural_walk(node, (tvm.ir.Var, note))
-    allocated = []
-    tvm_ffi.structural_walk(
-        node, (tir.AllocBuffer, lambda one: allocated.append(one) if one.buffer.same_as(tile) else None)
-    )
-    return found - len(allocated)
+    def leave(one: Any) -> None:
+        nonlocal found
+        found -= one.buffer.same_as(tile)
+
+    tvm_ffi.structural_walk(node, [(tvm.ir.Var, note), (tir.AllocBuffer, leave)])
+    return found
 
 
-def _stores_registers_alone(body: Any, tiles: tuple[Any, ...]) -> bool:
-    """Does a turn write, beside its copies, no shared memory?  Then only its copies and loads need an order."""
+def _check_stores(body: Any, tiles: tuple[Any, ...]) -> None:
+    """BlockBarrier where a turn writes, beside its copies, shared memory: then more than these need an order."""
     stored: list[Any] = []
+    synchronised: list[bool] = []
     tvm_ffi.structural_walk(body, (tir.BufferStore, lambda one: stored.append(one.buffer)))
 
     def call(one: Any) -> Any:
@@ -227,12 +303,17 @@ def _stores_registers_alone(body: Any, tiles: tuple[Any, ...]) -> bool:
         if starts_copy(one):
             stored.extend(arrays_in(one.args[0]))
             return tvm_ffi.WalkResult.SKIP
-        if name in ("tirx.address_of", "tirx.tvm_access_ptr", "tirx.buffer_data", "tirx.tvm_storage_sync"):
-            stored.extend(arrays_in(one) or [None])
+        if name in ("tirx.address_of", "tirx.tvm_access_ptr", "tirx.buffer_data"):
+            stored.extend(arrays_in(one))
+        synchronised.append(name == "tirx.tvm_storage_sync")
         return None
 
     tvm_ffi.structural_walk(body, (tvm.ir.Call, call), order="pre")
-    return all(one is not None and (one in tiles or not scope(one).startswith("shared")) for one in stored)
+    if any(synchronised):
+        raise BlockBarrier("a turn has a barrier of the text")
+    for one in stored:
+        if one not in tiles and scope(one).startswith("shared"):
+            raise BlockBarrier("a turn writes to shared memory")
 
 
 def _is_of_groups(node: Any) -> bool:
@@ -244,83 +325,56 @@ def _place(barrier: Any, version: Any) -> Any:
     return tir.address_of(tir.BufferLoad(barrier, [version]))
 
 
-class _Edits:
-    """Statements to be put in front of and behind those at positions of a sequence, or in their place."""
-
-    def __init__(self, parts: list[Any]):
-        self.parts = parts
-        self.before: dict[int, list[Any]] = {}
-        self.after: dict[int, list[Any]] = {}
-
-    def put_before(self, position: int, *given: Any) -> None:
-        self.before.setdefault(position, []).extend(given)
-
-    def put_after(self, position: int, *given: Any) -> None:
-        self.after.setdefault(position, []).extend(given)
-
-    def result(self) -> list[Any]:
-        found: list[Any] = []
-        for at, one in enumerate(self.parts):
-            found += [*self.before.get(at, ()), one, *self.after.get(at, ())]
-        return found
-
-
 @dataclass(frozen=True)
 class _Order:
-    """Where the barriers of one ring stand.  leads: it is the first of its loop that a turn waits for."""
+    """Where the barriers of a loop stand.  again: it may run more than once."""
 
-    ring: _Ring
+    ring: Barriers
     turns: Turns
-    group: tuple[Any, ...]
-    leads: bool
     again: bool
     launch: LaunchContext
 
-    def write(self, inside: _Edits, outside: _Edits) -> None:
-        turns, group = self.turns, self.group
-        span = turns.node.span
-        ahead = turns.read_ahead(group)
-        # ---- in front of the loop: copies of the first turns, and loads of the first one where they stand ahead
-        for turn, positions in turns.first_copies(group).items():
+    @property
+    def span(self) -> Any:
+        return self.turns.node.span
+
+    def in_front(self, parts: list[Any]) -> list[Any]:
+        """What stands in front of the loop; each of the first turns has its copies between its barriers."""
+        copies = self.turns.first_copies()
+        found: dict[int, list[Any]] = {at: [one] for at, one in enumerate(parts)}
+        for turn, positions in copies.items():
             if self.again:
-                outside.put_before(positions[0], *self._if_turn(turn, [self._wait_empty(turn, span)], span))
-            outside.put_after(positions[-1], *self._if_turn(turn, [self._arrive_full(turn, span)], span))
-        if ahead:
-            outside.put_before(turns.first_load(group), *self._if_turn(0, [self._wait_full(0, span)], span))
-        # ---- in a turn
-        turn = turns.number
-        read = turns.first_read(group, self.leads)
-        waiting = [self._wait_full(turn + ahead if ahead else turn, span)]
-        inside.put_before(read, *(self._if_turn(turn + ahead, waiting, span) if ahead else waiting))
-        first, last, distance = turns.copies(group)
-        copying = self._around_copies(inside, first, last, turn + distance)
-        if copying is not None and distance == turns.stages and set(turns.inside[first].copies) <= set(group):
-            # The version has been read a moment ago, perhaps not by all warps: the copies wait for that at the end.
-            inside.parts[first] = nothing(span)
-            inside.put_after(len(inside.parts) - 1, copying)
-        elif copying is not None:
-            inside.parts[first] = copying
-        self._release(inside, turns.last_read(group), turn, span)
+                found[positions[0]][:0] = self._if_exists(turn, self._wait_empty(turn))
+            found[positions[-1]] += self._if_exists(turn, self._arrive_full(turn))
+        if not self.turns.early:  # those are waited for as a group where they are read at once
+            for at in range(copies[0][0], len(parts)):
+                if _is_of_groups(parts[at]):
+                    found[at] = []
+        return [one for some in found.values() for one in some]
 
-    def count(self, inside: _Edits, outside: _Edits) -> None:
+    def turns_of(self, turn: Turn) -> Any:
+        """The loop; the barriers of the versions are those of its turns."""
+        node, turns = self.turns.node, self.turns
+        number = turn_of(node)
+        ahead = number + (turns.stages - 1)
+        first = turn.products[0]
+        copies = [self._wait_empty(ahead), *turn.copies, self._arrive_full(ahead)]
+        parts = [*turn.before, *turn.after[: first + 1], *under(turn.condition, copies), *turn.after[first + 1 :]]
+        last = turns.last_read()
+        parts[last : last + 1] = self._released(parts[last], number)
+        parts.insert(turns.first_read(), self._wait_full(number))
+        if self.ring.laps is not None:
+            parts.append(self._next_lap(number))
+        return loop(node, body=sequence(parts, node.body.span))
+
+    # ---- the parts of the order
+
+    def _next_lap(self, turn: Any) -> Any:
         """The lap of a version that a turn has waited for is over, at its end."""
-        ahead, span = self.turns.read_ahead(self.group), self.turns.node.span
-        if ahead:
-            outside.put_after(len(outside.parts) - 1, *self._if_turn(0, [self._next_lap(0, span)], span))
-            inside.put_after(
-                len(inside.parts) - 1,
-                *self._if_turn(self.turns.number + ahead, [self._next_lap(self.turns.number + ahead, span)], span),
-            )
-        else:
-            inside.put_after(len(inside.parts) - 1, self._next_lap(self.turns.number, span))
-
-    # ---- the parts of the order ----
-
-    def _next_lap(self, turn: Any, span: Any) -> Any:
         zero = tir.const(0, "int32")
         laps = tir.BufferLoad(self.ring.laps, [zero])
         flipped = tir.bitwise_xor(laps, tir.shift_left(tir.const(1, "int32"), self._bit(turn)))
-        return tir.BufferStore(self.ring.laps, flipped, [zero], span)
+        return tir.BufferStore(self.ring.laps, flipped, [zero], self.span)
 
     def _version(self, turn: Any) -> Any:
         """Of a turn, a number or an expression."""
@@ -328,75 +382,46 @@ class _Order:
             return tir.const(turn % self.ring.stages, dtype_of(self.turns.node.loop_var))
         return tir.floormod(turn, self.ring.stages)
 
-    def _lap(self, turn: Any) -> Any:
-        """The parity of the lap of a turn, when its version has been waited for in all laps before."""
-        stages, dtype = self.ring.stages, dtype_of(self.turns.node.loop_var)
-        if self.ring.laps is None:
-            number = tir.const(turn, dtype) if isinstance(turn, int) else turn
-            return as_int32(tir.floormod(tir.floordiv(number, stages), 2))
-        laps = tir.BufferLoad(self.ring.laps, [tir.const(0, "int32")])
-        return tir.bitwise_and(tir.shift_right(laps, self._bit(turn)), tir.const(1, "int32"))
-
     def _bit(self, turn: Any) -> Any:
         return tir.bitwise_and(as_int32(self._version(turn)), tir.const(31, "int32"))
 
-    def _wait_full(self, turn: Any, span: Any) -> Any:
-        return tir.Evaluate(cuda.mbarrier_wait(_place(self.ring.full, self._version(turn)), self._lap(turn)), span)
-
-    def _wait_empty(self, turn: Any, span: Any) -> Any:
-        """Wait until the turn that had the version before this one has read it."""
-        version = self._version(turn)
+    def _lap(self, turn: Any) -> Any:
+        """The parity of the lap of a turn, when its version has been waited for in all laps before."""
         if self.ring.laps is None:
-            before = self._lap(turn - self.ring.stages)
-        else:
-            before = tir.bitwise_xor(self._lap(turn), tir.const(1, "int32"))
-        return tir.Evaluate(cuda.mbarrier_wait(_place(self.ring.empty, version), before), span)
+            number = tir.const(turn, dtype_of(self.turns.node.loop_var)) if isinstance(turn, int) else turn
+            return as_int32(tir.floormod(tir.floordiv(number, self.ring.stages), 2))
+        laps = tir.BufferLoad(self.ring.laps, [tir.const(0, "int32")])
+        return tir.bitwise_and(tir.shift_right(laps, self._bit(turn)), tir.const(1, "int32"))
 
-    def _arrive_full(self, turn: Any, span: Any) -> Any:
+    def _wait_full(self, turn: Any) -> Any:
         place = _place(self.ring.full, self._version(turn))
-        return tir.Evaluate(ptx["cp.async.mbarrier.arrive.noinc.shared.b64"](place), span)
+        return tir.Evaluate(cuda.mbarrier_wait(place, self._lap(turn)), self.span)
 
-    def _if_turn(self, turn: Any, parts: list[Any], span: Any) -> list[Any]:
-        """Statements for a turn that there may not be."""
-        extent = constant(self.turns.node.extent)
-        if isinstance(turn, int) and extent is not None and turn < extent:
-            return parts
-        return [branch(self._exists(turn), sequence(parts, span), None, span)]
+    def _wait_empty(self, turn: Any) -> Any:
+        """Wait until the turn that had the version before this one has read it."""
+        before = tir.bitwise_xor(self._lap(turn), tir.const(1, "int32"))
+        place = _place(self.ring.empty, self._version(turn))
+        return tir.Evaluate(cuda.mbarrier_wait(place, before), self.span)
 
-    def _exists(self, turn: Any) -> Any:
+    def _arrive_full(self, turn: Any) -> Any:
+        place = _place(self.ring.full, self._version(turn))
+        return tir.Evaluate(ptx["cp.async.mbarrier.arrive.noinc.shared.b64"](place), self.span)
+
+    def _if_exists(self, turn: int, part: Any) -> list[Any]:
+        """A statement for a turn that there may not be."""
         extent = self.turns.node.extent
-        given = tir.const(turn, dtype_of(extent)) if isinstance(turn, int) else turn
-        return given < extent
+        known = constant(extent)
+        if known is not None and turn < known:
+            return [part]
+        return [branch(tir.const(turn, dtype_of(extent)) < extent, part, None, self.span)]
 
-    def _around_copies(self, inside: _Edits, first: int, last: int, turn: Any) -> Any:
-        """The copies between their barriers, where they are one statement under the right condition; else puts the
-        barriers around them, and None.
-        """
-        parts, span = inside.parts, inside.parts[first].span
-        waiting, arriving = self._wait_empty(turn, span), self._arrive_full(turn, span)
-        if first == last and self._is_under(parts[first], turn):
-            node = parts[first]
-            return branch(node.condition, sequence([waiting, node.then_case, arriving], span), None, node.span)
-        inside.put_before(first, *self._if_turn(turn, [waiting], span))
-        inside.put_after(last, *self._if_turn(turn, [arriving], span))
-        return None
-
-    def _is_under(self, node: Any, turn: Any) -> bool:
-        """Is a statement an `if` whose condition is that the turn exists?"""
-        if not isinstance(node, tir.IfThenElse) or node.else_case is not None or not isinstance(node.condition, tir.LT):
-            return False
-        mine, found = self._exists(turn), node.condition
-        difference = (mine.b - mine.a) - (found.b - found.a)
-        return bool(constant(self.launch.analyzer.simplify(difference)) == 0)
-
-    def _release(self, inside: _Edits, position: int, turn: Any, span: Any) -> None:
-        """One lane of each warp says that it has read a version."""
+    def _released(self, steps: Any, turn: Any) -> list[Any]:
+        """The last statement that reads a version; then one lane of each warp says that it has."""
         lane = tir.EQ(tir.floormod(self.launch.block_thread, WARP), tir.const(0, "int32"))
         place = _place(self.ring.empty, self._version(turn))
-        arrive = tir.Evaluate(ptx["mbarrier.arrive.shared::cta.b64"](place), span)
-        meet = tir.Evaluate(tir.call_extern("void", "__syncwarp", tir.const(0xFFFFFFFF, "uint32")), span)
-        done = sequence([meet, tir.IfThenElse(lane, arrive, None, span)], span)
-        steps = inside.parts[position]
+        arrive = tir.Evaluate(ptx["mbarrier.arrive.shared::cta.b64"](place), self.span)
+        meet = tir.Evaluate(tir.call_extern("void", "__syncwarp", tir.const(0xFFFFFFFF, "uint32")), self.span)
+        done = sequence([meet, tir.IfThenElse(lane, arrive, None, self.span)], self.span)
         if isinstance(steps, tir.For) and int(steps.kind) == tir.ForKind.UNROLLED and constant(steps.extent):
             # behind the last loads of the last step: its products need no tile
             within = statements(steps.body)
@@ -404,7 +429,6 @@ class _Order:
             if reads and reads[-1] + 1 < len(within):
                 end = steps.min + tir.const(size(steps.extent) - 1, dtype_of(steps.loop_var))
                 last = tir.EQ(steps.loop_var, end)
-                within.insert(reads[-1] + 1, tir.IfThenElse(last, done, None, span))
-                inside.parts[position] = loop(steps, body=sequence(within, steps.body.span))
-                return
-        inside.put_after(position, done)
+                within.insert(reads[-1] + 1, tir.IfThenElse(last, done, None, self.span))
+                return [loop(steps, body=sequence(within, steps.body.span))]
+        return [steps, done]
