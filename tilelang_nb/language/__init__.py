@@ -22,8 +22,8 @@ from .unavailable import REFUSED
 # file -> its public names; `name:called` binds a function of the file under another name.
 _PUBLIC = {
     "entry": "prim_func macro const",
-    "tensors": """Tensor Buffer StridedTensor FragmentBuffer SharedBuffer LocalBuffer Ref dynamic symbolic dyn empty
-        ptr make_tensor""",
+    "tensors": """Tensor Buffer StridedTensor FragmentBuffer SharedBuffer LocalBuffer Ref dynamic symbolic dyn empty""",
+    "parameter_pointers": "ptr make_tensor",
     "dtypes": "dtype Dtype",
     "launch": """Kernel ClusterKernel ws WarpSpecialize get_thread_binding get_thread_bindings get_thread_extent
         get_thread_extents get_block_binding get_block_bindings get_block_extent get_block_extents""",

@@ -24,6 +24,7 @@ from .device_arrays import DeviceArray
 from .host_arrays import PLACEHOLDER, NoHostArray, host_array, host_dtype
 from .memory import overlaps_itself, same_elements, share_memory
 from .misfits import Collection, mismatch
+from .pointed_arrays import pointed_array
 from .scalars import scalar
 from .symbols import Symbols
 
@@ -79,7 +80,14 @@ def bind(
                 values[parameter.name] = _read(parameter, scalar, given[parameter.name], parameter.dtype)
             else:
                 arrays[parameter.name] = _read(parameter, read, given[parameter.name])
-    tensors = [parameter for parameter in taken if parameter.name in arrays]
+    pointed = any(parameter.pointed for parameter in taken)
+    if pointed:
+        _bind_numbers(taken, values, symbols)
+    for parameter in taken if pointed else ():
+        if parameter.pointed and parameter.name in arrays:
+            with mistakes.collecting():
+                arrays[parameter.name] = pointed_array(parameter, arrays[parameter.name], symbols)
+    tensors = [parameter for parameter in taken if parameter.name in arrays and parameter.name not in mistakes]
     shapes = _check_shapes(tensors, arrays, symbols, mistakes)
     for parameter in tensors:
         name, array = parameter.name, arrays[parameter.name]
@@ -172,6 +180,18 @@ def _read(parameter: Any, reader: Callable[..., Any], given: Any, *more: Any) ->
         return reader(given, *more)
     except NoHostArray as error:
         raise mismatch(parameter.name, expected_of(parameter), error.given, error.remedy) from None
+
+
+def _bind_numbers(taken: Sequence[Any], values: Mapping[str, Any], symbols: Symbols) -> None:
+    """The integers of a call, of which shapes of pointed arrays are made."""
+    for parameter in taken:
+        if parameter.kind == "scalar" and parameter.name in values:
+            number = values[parameter.name]
+            if isinstance(number, (int, np.integer)):
+                symbols.values[parameter.var], symbols.origins[parameter.var] = (
+                    int(number),
+                    f"argument {parameter.name}",
+                )
 
 
 def _check_type(parameter: Any, array: np.ndarray, shape: tuple[int, ...], written: bool) -> None:
