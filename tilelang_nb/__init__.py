@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from .source import requirements
 from .source.providers import announce
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from .tilelang import autotune, compile, jit, lower, profiler
 
 __version__ = "0.1.0"
+requirements.require()
 
 # Public name -> (module, name in it); None stands for the module itself.
 _PUBLIC: dict[str, tuple[str, str | None]] = {
@@ -78,7 +80,10 @@ def __getattr__(name: str) -> Any:
     if name not in _PUBLIC:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module, attribute = _PUBLIC[name]
-    loaded = importlib.import_module(f"{__name__}.{module}")
+    try:
+        loaded = importlib.import_module(f"{__name__}.{module}")
+    except ImportError as error:
+        raise requirements.explained(error) from error
     value = loaded if attribute is None else getattr(loaded, attribute)
     globals()[name] = value
     return value

@@ -61,6 +61,8 @@ CASES: dict[str, dict[str, Any]] = {
     "heads of 256": {"dim": 256, "bn": 64},
     "heads of 192": {"dim": 192},
     "one warp group": {"bm": 64, "bn": 64, "threads": 128},
+    "one warp group of 128 rows": {"bn": 64, "threads": 128},
+    "one warp group of 128 rows, causal": {"bn": 64, "threads": 128, "causal": True},
     "three warp groups": {"dim": 64, "bm": 192, "threads": 384},
     "several heads of queries for one of keys": {"kv": 2},
 }

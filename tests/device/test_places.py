@@ -6,6 +6,8 @@ import re
 
 import pytest
 
+from tilelang_nb.device import nvrtc
+
 CELL = """
 @T.macro
 def halved(x):
@@ -99,3 +101,26 @@ def test_a_text_that_nvrtc_refuses_is_an_internal_error_at_the_line_of_the_cell(
     found = caught.value.diagnostic
     assert (found.code, found.span.line) == ("TL900", 13)
     assert "no_such_function" in found.help
+
+
+def test_a_while_loop_is_written_with_its_condition(program_of) -> None:
+    text = """
+@T.prim_func
+def k(A: T.Tensor((64,), "int32"), B: T.Tensor((64,), "int32")):
+    with T.Kernel(1, threads=64):
+        t = T.get_thread_binding()
+        i = T.alloc_var("int32", init=0)
+        while True:
+            i += 1
+            if A[i] > 3:
+                break
+        while (i < 5) & (A[i] > 1):
+            i += 1
+        B[t] = i
+"""
+    program = program_of(text)
+    lines = [line.strip() for line in program.cuda_source.splitlines()]
+    assert "while (true) {" in lines and not any("{ break; }" in line for line in lines)
+    (test,) = (line for line in lines if line.startswith("while (") and "true" not in line)
+    assert "< 5" in test and test.count("(") == test.count(")")
+    assert nvrtc.compile_cuda(program.cuda_source, "sm_80").cubin

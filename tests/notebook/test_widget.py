@@ -7,6 +7,7 @@ import zlib
 from typing import Any
 
 import pytest
+from notebook.conftest import LiveKernel
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
 KERNEL = """%%tilelang{options}
@@ -312,3 +313,18 @@ def test_unloading_closes_the_widgets(bare_kernel: Any, line: str) -> None:
     opened = bare_kernel.run(cell()).opened
     closed = bare_kernel.run(line).closed
     assert closed == [name for name, state in opened.items() if "trace" in state]
+
+
+# -- without the packages of widgets
+
+
+def test_without_the_packages_of_widgets_the_static_report_stands_and_says_what_to_install() -> None:
+    absent = "import sys\nfor name in ('ipywidgets', 'anywidget'): sys.modules[name] = None"
+    with LiveKernel("%load_ext tilelang_nb", absent) as bare:
+        reply = bare.run(cell())
+        assert reply.status == "ok" and not reply.opened
+        assert "tilelang-nb-static" in reply.html and "double" in reply.shown
+        assert "the inspector needs `ipywidgets` and `anywidget`, which are not installed" in reply.stdout
+        assert "`pip install ipywidgets anywidget`" in reply.stdout
+        refused = bare.run(MISTAKES)
+        assert refused.error.count("error[TL") == 2 and "TL900" not in refused.error + refused.shown

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from typing import Any
 
 import ml_dtypes
@@ -330,13 +331,26 @@ def test_a_strided_float8_e5m2_array_in_the_other_byte_order_or_not() -> None:
         (np.array([None] * 6), ["an array of Python objects", "an array of numbers"]),
         (np.zeros(6, "M8[s]"), ["an array of dates", "an array of numbers"]),
         (np.zeros(6, np.complex64), ["an array of complex numbers", "`a.real` or `a.imag`"]),
-        ([0.0] * 6, ["a list", "`np.array(a, dtype)`"]),
+        ([0.0] * 6, ["a list", '`np.array(a, "float32")`']),
+        (array("f", [0.0] * 6), ["an array.array", "`np.asarray(a)`, which has the same memory"]),
+        (memoryview(np.zeros(6)), ["a memoryview", "`np.asarray(a)`"]),
         (np.ma.zeros(6), ["a masked array", "`a.filled(value)`"]),
     ],
 )
 def test_what_is_no_array_of_numbers_is_said_to_be_what_it_is(given: Any, words: list[str]) -> None:
     said = refused([A], given)
     assert all(word in said for word in words) and "astype" not in said, said
+
+
+def test_a_list_that_the_kernel_writes_is_an_array_to_make_before_the_call() -> None:
+    said = refused([A], [0.0] * 6, written="a")
+    assert "the kernel writes it" in said and '`np.zeros((6,), "float32")`' in said
+
+
+def test_an_array_of_another_rank_with_as_many_elements_is_reshaped() -> None:
+    assert "pass `a.reshape((6,))`" in refused([A], np.zeros((2, 3), F32))
+    assert "pass an array of 1 dimension" in refused([A], np.zeros((2, 4), F32))
+    assert "pass an array of 1 dimension" in refused([A], np.zeros((3, 2), F32).T)
 
 
 def test_a_scalar_that_is_not_passed_takes_its_default() -> None:

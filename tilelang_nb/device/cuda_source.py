@@ -44,6 +44,8 @@ _SHARED_VALUE = re.compile(r"\w+ cse_v\d+ = ")
 _HEXADECIMAL = re.compile(r"(0x[0-9a-f]+(?:\.[0-9a-f]*)?p[+-]\d+)(f?)(?:/\*[^*]*\*/)?")
 _DOUBLE = re.compile(r"__double_([0-9a-f]{16})\(\)")
 _SMALLEST = re.compile(r"(?<![\w.])-(2147483648|9223372036854775808)(?![\w.])")
+# The printer writes `while (c)` as a loop without an end that begins with a test.
+_ENDLESS, _TEST = "while (1) {", re.compile(r"if \(!\((.*)\)\) \{ break; \}")
 _BRACES = ("", "{", "}", "} else {", "};")
 
 
@@ -135,6 +137,10 @@ def _without_marks(text: str, spans: list[Any], kernels: dict[str, Any]) -> tupl
         bare = line.strip()
         if not bare and (not lines or not lines[-1]):
             continue
+        test = _TEST.fullmatch(bare)
+        if test and lines and lines[-1].endswith(_ENDLESS):
+            lines[-1] = lines[-1].replace(_ENDLESS, f"while ({_plain(test[1])}) {{")
+            continue
         kernel = _KERNEL.match(line)
         if kernel:
             current = kernels.get(kernel[1])
@@ -148,6 +154,16 @@ def _without_marks(text: str, spans: list[Any], kernels: dict[str, Any]) -> tupl
         lines.pop()
         places.pop()
     return lines, places
+
+
+def _plain(condition: str) -> str:
+    """Without brackets around the whole of it; the constant by its name."""
+    depth = 0
+    for at, character in enumerate(condition):
+        depth += {"(": 1, ")": -1}.get(character, 0)
+        if depth == 0 and at < len(condition) - 1:
+            return "true" if condition == "(bool)1" else condition
+    return condition[1:-1] if condition.startswith("(") else condition
 
 
 def _decimal(found: re.Match[str]) -> str:

@@ -23,7 +23,7 @@ from .limits import Limits
 from .locate import header_span, internal_error
 from .macros import parameters as parameters_of
 from .names import POISON, Outer, Site
-from .parameters import argument_of, read_parameters
+from .parameters import arguments_of, pointed, read_parameters
 from .program import Parameter, TileProgram
 from .restarts import Shared
 from .walk import Walker
@@ -110,7 +110,8 @@ def walk(walker: Walker, parameters: list[Parameter]) -> None:
     for extent in itertools.chain.from_iterable(p.shape for p in parameters):
         walker.builder.ranges.size(extent)
     try:
-        arguments = {p.name: argument_of(p) for p in parameters}
+        arguments = arguments_of(parameters)
+        walker.arguments = dict(arguments)
         for name in {argument.arg for argument in parameters_of(node)} - arguments.keys():
             walker.frame.set(name, POISON)
         walker.report_text(walker.definition)
@@ -129,6 +130,10 @@ def finish(walker: Walker, definition: Definition, parameters: list[Parameter], 
     diagnostics = tuple(walker.found.values())
     if walker.errors or not walker.complete:
         return Built(None, diagnostics)
+    try:
+        parameters = [pointed(p, walker.arguments[p.name], node) if p.kind == "pointer" else p for p in parameters]
+    except Refusal as refusal:
+        return Built(None, (*diagnostics, _located(refusal, definition)))
     body = walker.builder.body()
     walker.builder.at(node, text)
     function = tir.PrimFunc([p.var for p in parameters], body, span=walker.builder.span)

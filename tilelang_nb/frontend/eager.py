@@ -20,6 +20,7 @@ from tvm import tirx as tir
 
 from ..language import entry
 from ..language.dtypes import Dtype
+from ..language.parameter_pointers import ParameterPointer, pointer_kind
 from ..language.promotion import Kind
 from ..language.protocols import refuse
 from ..language.tensors import EmptyTensor, Tensor, named_sizes
@@ -139,7 +140,8 @@ def describe(function: Callable[..., Any], limits: Limits) -> EagerDefinition:
     kinds = {}
     for name, kind in getattr(function, "__annotations__", {}).items():
         kind = _evaluated(kind, function)
-        if isinstance(kind, (Tensor, Dtype)) or (isinstance(kind, type) and issubclass(kind, Tensor)):
+        annotates = isinstance(kind, (Tensor, Dtype)) or (isinstance(kind, type) and issubclass(kind, Tensor))
+        if annotates or pointer_kind(kind) is not None:
             kinds[name] = kind
     in_body = annotated_parameters(definition.node)
     return EagerDefinition(
@@ -273,12 +275,14 @@ class EagerWalker(Walker):
     def run_time_argument(self, argument: ast.arg) -> Any:
         """What a run-time parameter is bound to when the body begins."""
         kind = self.eager.kinds.get(argument.arg)
-        if isinstance(kind, (Tensor, Dtype)):
+        if isinstance(kind, (Tensor, Dtype)) or pointer_kind(kind) is not None:
             try:
                 self.declared[argument.arg] = parameter(argument.arg, kind)
                 return argument_of(self.declared[argument.arg])
             except Refusal as refusal:
                 self.report(refusal, argument)
+                if pointer_kind(kind) is not None:
+                    return ParameterPointer(argument.arg, None, frozenset())
         known = argument.arg in self.eager.run_time
         problem = "is used before an annotation says what it is" if known else "is given an array and has no annotation"
         rank, dtype = self.call.arrays.get(argument.arg, (1, "float32"))

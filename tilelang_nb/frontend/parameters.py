@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import CodeType
 from typing import Any
@@ -12,6 +12,7 @@ from tvm import tirx as tir
 
 from ..language.dtypes import Dtype
 from ..language.operands import described
+from ..language.parameter_pointers import ParameterPointer, pointer_kind
 from ..language.promotion import in_ir
 from ..language.tensors import Tensor
 from ..language.values import Buffer, Value, is_device, number
@@ -96,6 +97,9 @@ def parameter(name: str, kind: Any, kernel: ast.FunctionDef | None = None) -> Pa
         dtype = str(kind.dtype)
         var = tir.decl_buffer(shape, in_ir(dtype), name, strides=strides, layout=None)
         return Parameter(name, "tensor", dtype, shape, strides, var)
+    pointer = pointer_kind(kind)
+    if pointer is not None:
+        return Parameter(name, "pointer", str(pointer.dtype or ""), (), None, None)
     dtype = str(kind) if isinstance(kind, Dtype) else PYTHON_TYPES.get(kind) if isinstance(kind, type) else None
     if dtype is None:
         shown = of_type(kind) if not isinstance(kind, type) else f"`{kind.__name__}`"
@@ -108,7 +112,7 @@ def parameter(name: str, kind: Any, kernel: ast.FunctionDef | None = None) -> Pa
 def _default(parameter: Parameter, value: Any) -> bool | int | float:
     """The default of a scalar parameter; TL004 for what none can have."""
     name = parameter.name
-    if parameter.kind == "tensor":
+    if parameter.kind != "scalar":
         problem = f"the tensor parameter `{name}` has a default"
         raise Refusal(say.BadArgument(problem=problem, remedy=f"remove it: every launch passes `{name}`"))
     found = None if is_device(value) else number(value)
@@ -118,8 +122,53 @@ def _default(parameter: Parameter, value: Any) -> bool | int | float:
     return found
 
 
-def argument_of(parameter: Parameter, annotation: Any = None) -> Any:
-    """What the name of a parameter is bound to in the kernel."""
+def arguments_of(parameters: Sequence[Parameter]) -> dict[str, Any]:
+    """What the names of parameters are bound to in the kernel."""
+    sizes = sizes_of_launch(parameters)
+    return {
+        one.name: ParameterPointer(one.name, Dtype(one.dtype) if one.dtype else None, sizes)
+        if one.kind == "pointer"
+        else argument_of(one)
+        for one in parameters
+    }
+
+
+def sizes_of_launch(parameters: Sequence[Parameter]) -> frozenset[Any]:
+    """The variables that a launch knows: numbers that are parameters, and sizes in the shapes of tensors."""
+    found = {one.var for one in parameters if one.kind == "scalar"}
+    for one in parameters:
+        for extent in one.shape:
+            if not isinstance(extent, int):
+                found.update(tir.analysis.undefined_vars(tir.Evaluate(extent), []))
+    return frozenset(found)
+
+
+def pointed(parameter: Parameter, pointer: ParameterPointer, kernel: ast.FunctionDef) -> Parameter:
+    """What a `T.ptr` takes, after the walk of its kernel.  TL207 where nothing makes a tensor of it."""
+    made = pointer.buffer
+    if made is None:
+        name = parameter.name
+        place = next(argument.annotation for argument in parameters(kernel) if argument.arg == name)
+        problem = f"no `T.make_tensor({name}, shape, dtype)` says what `{name}` points to"
+        raise Refusal(missing_annotation(name, problem, kernel), place)
+    var = made.var
+    strides = None if made.strides is None else tuple(map(_extent, var.strides))
+    return Parameter(
+        parameter.name, "tensor", str(made.dtype), tuple(map(_extent, var.shape)), strides, var, pointed=True
+    )
+
+
+def _extent(size: Any) -> Any:
+    return int(size.value) if isinstance(size, tir.IntImm) else size
+
+
+def argument_of(parameter: Parameter) -> Any:
+    """What the name of a parameter is bound to in the kernel.  TL302 for a pointer: an eager kernel has none."""
+    if parameter.kind == "pointer":
+        remedy = f'annotate the array, `N = T.const("N")` and `{parameter.name}: T.Tensor[[N], T.float32]`'
+        raise Refusal(
+            say.TargetUnavailable(problem=f"the pointer `{parameter.name}` of an eager kernel", remedy=remedy)
+        )
     if parameter.kind == "scalar":
         return Value(parameter.var, parameter.dtype)
     return Buffer(

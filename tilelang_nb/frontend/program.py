@@ -15,18 +15,21 @@ from .unroll import Node
 class Parameter:
     """A parameter of a kernel.
 
-    shape, strides: ints and TIR expressions over shape variables; () and None for a scalar.  strides: None is
-    row-major. var: the parameter of the PrimFunc.  default: what a call takes for a scalar that it does not pass; None
-    where it must pass one.
+    kind: "pointer" is a `T.ptr` of which nothing has made a tensor yet; a program has none.  dtype: "" where such a
+    one does not say it.  shape, strides: ints and TIR expressions over shape variables, and for a `pointed` one over
+    scalar parameters; () and None for a scalar.  strides: None is row-major.  var: the parameter of the PrimFunc.
+    default: what a call takes for a scalar that it does not pass; None where it must pass one.  pointed: the tensor
+    of a `T.ptr`, which takes any array with enough elements in one row.
     """
 
     name: str
-    kind: Literal["tensor", "scalar"]
+    kind: Literal["tensor", "scalar", "pointer"]
     dtype: str
     shape: tuple[Any, ...]
     strides: tuple[Any, ...] | None
     var: Any
     default: bool | int | float | None = None
+    pointed: bool = False
 
 
 @dataclass(frozen=True)

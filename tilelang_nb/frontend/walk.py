@@ -85,6 +85,7 @@ class Walker(Bindings):
         self.lost_attributes: list[tuple[Any, str]] = []  # that a refused statement would have stored or deleted
         self.said_only: frozenset[str] = frozenset()  # where not empty, the codes that may be said
         self.host_conditions: list[Any] = []
+        self.arguments: dict[str, Any] = {}  # what the parameters of the kernel are bound to
         self.may_return = False  # eager kernels return tensors
         self.returned: Any = None
         self.complete = True  # no statement was dropped

@@ -22,8 +22,8 @@ from .unavailable import REFUSED
 # file -> its public names; `name:called` binds a function of the file under another name.
 _PUBLIC = {
     "entry": "prim_func macro const",
-    "tensors": """Tensor Buffer StridedTensor FragmentBuffer SharedBuffer LocalBuffer Ref dynamic symbolic dyn empty
-        ptr make_tensor""",
+    "tensors": """Tensor Buffer StridedTensor FragmentBuffer SharedBuffer LocalBuffer Ref dynamic symbolic dyn empty""",
+    "parameter_pointers": "ptr make_tensor",
     "dtypes": "dtype Dtype",
     "launch": """Kernel ClusterKernel ws WarpSpecialize get_thread_binding get_thread_bindings get_thread_extent
         get_thread_extents get_block_binding get_block_bindings get_block_extent get_block_extents""",
@@ -48,7 +48,7 @@ _PUBLIC = {
     "integers": """ceildiv floordiv floormod truncdiv truncmod bitwise_and bitwise_or bitwise_xor bitwise_not
         shift_left shift_right align_up index_to_coordinates infinity min_value max_value popcount clz""",
     "fast_math": "ieee_add ieee_sub ieee_mul ieee_fdiv ieee_fmaf ieee_frcp ieee_fsqrt ieee_frsqrt fast_rcp",
-    "pointers": "access_ptr tvm_access_ptr type_annotation ptx_cp_async",
+    "pointers": "access_ptr address_of tvm_access_ptr type_annotation ptx_cp_async",
     "device_calls": "call_extern find_first_set:__ffs read_only_load:__ldg",
     "warp": """shfl_sync shfl_xor shfl_up shfl_down shfl_xor_sync shfl_up_sync shfl_down_sync any_sync all_sync
         ballot_sync ballot activemask get_lane_idx get_warp_idx get_warp_idx_sync get_warp_group_idx shuffle_elect

@@ -19,6 +19,7 @@ from .operands import (
     flag,
     is_element,
     place,
+    pointed,
     require_memory,
     same_extents,
     shape_mismatch,
@@ -55,10 +56,11 @@ def _check_target(called: str, kind: str, region: Any) -> None:
         dtype_mismatch(f"`{called}` on {region.dtype}", "use an int32 or float32 buffer")
 
 
-def _atomic(called: str, kind: str, target: Any, value: Any, memory_order: Any, return_prev: Any) -> Any:
+def atomic(called: str, kind: str, target: Any, value: Any, memory_order: Any, return_prev: Any) -> Any:
+    """The atomic operation of a kind, "add", "max", "min" or "or"; its old content where that is asked for."""
     order = _order(memory_order, called)
     wants_old = flag(return_prev, called, "return_prev")
-    value = content(value)
+    value, target = content(value), pointed(target)
     if _is_tile(value) and not (_is_one(target) and _is_one(value)):
         boxes = copy_boxes(value, target, called)
         assert boxes is not None
@@ -109,7 +111,7 @@ def atomic_add(
     Errors: TL204 (shapes), TL205 (dtypes), TL004 (operand, memory, order).
     Source: upstream `tilelang/language/atomic.py`.
     """
-    return _atomic("T.atomic_add", "add", dst, value, memory_order, return_prev)
+    return atomic("T.atomic_add", "add", dst, value, memory_order, return_prev)
 
 
 @checked_call
@@ -121,7 +123,7 @@ def atomic_max(
     Errors: TL204 (shapes), TL205 (dtypes), TL004 (operand, memory, order).
     Source: upstream `tilelang/language/atomic.py`.
     """
-    return _atomic("T.atomic_max", "max", dst, value, memory_order, return_prev)
+    return atomic("T.atomic_max", "max", dst, value, memory_order, return_prev)
 
 
 @checked_call
@@ -133,7 +135,7 @@ def atomic_min(
     Errors: TL204 (shapes), TL205 (dtypes), TL004 (operand, memory, order).
     Source: upstream `tilelang/language/atomic.py`.
     """
-    return _atomic("T.atomic_min", "min", dst, value, memory_order, return_prev)
+    return atomic("T.atomic_min", "min", dst, value, memory_order, return_prev)
 
 
 @checked_call
@@ -143,11 +145,12 @@ def atomic_or(dst: Any, value: Any, memory_order: str | None = None) -> None:
     Errors: TL204 (shapes), TL205 (dtypes), TL004 (operand, memory, order).
     Source: upstream `tilelang/language/atomic.py`.
     """
-    _atomic("T.atomic_or", "or", dst, value, memory_order, False)
+    atomic("T.atomic_or", "or", dst, value, memory_order, False)
 
 
 def _first_of(value: Any, lanes: int, called: str, role: str) -> tuple[Buffer, tuple[Any, ...]]:
     """The place of the first of `lanes` neighbours; TL204 where a region has another number of elements."""
+    value = pointed(value)
     if is_element(value):
         buffer, index = element(value)
     else:

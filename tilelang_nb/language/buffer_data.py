@@ -1,4 +1,6 @@
-"""`A.data`, the memory of a buffer: a value that only `T.Tensor(shape, dtype, A.data)` takes."""
+"""Memory as a value: `A.data`, that of a buffer, which only `T.Tensor(shape, dtype, A.data)` and its like take, and
+the place of an element, which instructions take.
+"""
 
 from __future__ import annotations
 
@@ -26,3 +28,31 @@ class BufferData:
 
     def __repr__(self) -> str:
         return f"{self.buffer.name}.data"
+
+
+def _no_number(self: Pointer) -> Message:
+    remedy = f"index the buffer: `{self.buffer.name}[...]`"
+    return say.UnsupportedSyntax(what=f"arithmetic on a pointer to `{self.buffer.name}`", remedy=remedy)
+
+
+@dataclass(frozen=True, repr=False)
+class Pointer:
+    """The place of an element, for operations that take places; not a number.
+
+    extent: how many elements from there on are meant, None where nothing was said.  access: 1 read, 2 written, 3 both.
+    """
+
+    buffer: Any
+    index: tuple[Any, ...]
+    extent: int | None
+    access: int
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __getitem__ = __iter__ = __bool__ = refuse(_no_number)
+
+    def __repr__(self) -> str:
+        return f"a pointer to {self.buffer.name}"
+
+    @property
+    def element(self) -> Any:
+        """The element that stands there."""
+        return self.buffer[self.index]

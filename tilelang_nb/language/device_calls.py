@@ -6,10 +6,12 @@ from typing import Any
 
 from tvm import tirx as tir
 
+from .atomics import ORDERS, atomic
+from .buffer_data import Pointer
 from .calling import bad_argument, checked_call, nearest
-from .dtypes import computable
+from .dtypes import cast_to, computable
 from .integers import integers
-from .operands import described, is_element, scalar, unavailable
+from .operands import described, integer, is_element, pointed, scalar, unavailable
 from .promotion import as_type, bits, strong, weak
 from .values import Buffer, Value, builder, derived
 from .warp import device_call
@@ -48,6 +50,20 @@ DEVICE_CALLS = {
     "__fmaf_rn": (3, 3),
     "__fdiv_rn": (2, 2),
 }
+# Atomic operations by the names of CUDA and of TileLang's templates, on the place of an element: what is done, and
+# whether the call gives the old content.
+ATOMIC_CALLS = {
+    "atomicAdd": ("add", True),
+    "atomicMax": ("max", True),
+    "atomicMin": ("min", True),
+    "atomicOr": ("or", True),
+    "AtomicAdd": ("add", False),
+    "AtomicMax": ("max", False),
+    "AtomicMin": ("min", False),
+    "AtomicAddRet": ("add", True),
+    "AtomicMaxRet": ("max", True),
+    "AtomicMinRet": ("min", True),
+}
 # Fences of a thread, which are statements: for its block, the device, and the system.
 FENCES = ("__threadfence_block", "__threadfence", "__threadfence_system")
 
@@ -63,6 +79,7 @@ def call_extern(dtype: Any, func_name: str, *args: Any, span: Any = None) -> Any
     dtype: of the result.  func_name: a CUDA intrinsic on scalars, such as `__popc`, `__ffs`, `__shfl_sync`, `__expf`,
     or a fence: `T.call_extern("void", "__threadfence")` orders what the thread did before it and what it does after
     it for threads of other blocks that come to a fence themselves.
+    An atomic function takes a place first: `T.call_extern("int32", "atomicAdd", T.address_of(C[i]), 1)`.
     Errors: TL302 (any other function), TL004 (number and kind of arguments), TL205 (dtype).
     Source: TVM's `call_extern`.
     """
@@ -76,9 +93,13 @@ def call_extern(dtype: Any, func_name: str, *args: Any, span: Any = None) -> Any
             bad_argument(f"`{func_name}` takes no arguments, {len(args)} given", "leave them out")
         builder().operation("thread_fence", func_name)
         return None
+    if func_name in ATOMIC_CALLS:
+        return _atomic_call(str(dtype), func_name, args)
     if func_name not in DEVICE_CALLS:
-        near = nearest(func_name, [*DEVICE_CALLS, *FENCES])
+        near = nearest(func_name, [*DEVICE_CALLS, *ATOMIC_CALLS, *FENCES])
         remedy = f"did you mean `{near}`?" if near else "write it as a macro: `@T.macro`"
+        if func_name.lower().startswith("atomic"):
+            remedy = "use `T.atomic_add`, `T.atomic_max`, `T.atomic_min` or `T.atomic_or`"
         unavailable(f"`T.call_extern` of `{func_name}`, which has no meaning here outside CUDA text", remedy)
     fewest, most = DEVICE_CALLS[func_name]
     if not fewest <= len(args) <= most:
@@ -88,6 +109,22 @@ def call_extern(dtype: Any, func_name: str, *args: Any, span: Any = None) -> Any
     if func_name.endswith("_sync") and exprs:
         exprs[0] = as_type(values[0] if isinstance(values[0], Value) else values[0] & 0xFFFFFFFF, "uint32")
     return device_call(func_name, str(computable(dtype)), *exprs)
+
+
+def _atomic_call(dtype: str, name: str, args: tuple[Any, ...]) -> Any:
+    """An atomic operation by the name of its function; the third argument of TileLang's is the number of an order."""
+    kind, gives_old = ATOMIC_CALLS[name]
+    most = 2 if name.startswith("a") else 3
+    if not 2 <= len(args) <= most:
+        bad_argument(f"`{name}` takes 2 arguments, {len(args)} given", "give the place of an element and a value")
+    target, value, *order = args
+    if not isinstance(target, Pointer) and not is_element(target):
+        bad_argument(f"`{name}` takes a place, {described(target)} given", "write `T.address_of(C[i])`")
+    said = ORDERS[integer(order[0], name, "the order", 0, len(ORDERS) - 1)] if order else None
+    old = atomic(name, kind, target, value, said, gives_old)
+    if not gives_old or dtype in ("handle", "void"):
+        return None
+    return cast_to(old, dtype)
 
 
 @_named("__ffs")
@@ -118,6 +155,7 @@ def read_only_load(load_or_buf: Any, index: Any = None) -> Any:
 
     if isinstance(load_or_buf, Buffer) and index is not None:
         return load_or_buf[index]
+    load_or_buf = pointed(load_or_buf)
     if not is_element(load_or_buf):
         bad_argument(f"`T.__ldg` takes an element, {described(load_or_buf)} given", "write `T.__ldg(A[i])`")
     return load_or_buf

@@ -62,7 +62,7 @@ WITHOUT_STORAGE = {
     "float8_e5m2fnuz": _ROCM,
     "float8_e4m3b11fnuz": "exists on no NVIDIA device",
     "float8_e3m4": "exists on no NVIDIA device",
-    "handle": "is a pointer",
+    "handle": "is a pointer, and no array or tile holds pointers",
 }
 SCALARS = KNOWN | set(WITHOUT_STORAGE)
 _VECTOR = re.compile(r"(.+?)x(\d+)$")
@@ -120,6 +120,10 @@ class Dtype(str):
         return np.dtype(getattr(ml_dtypes, name, None) or name)
 
     def __call__(self, *values: Any) -> Any:
+        if self == "handle":
+            from .parameter_pointers import ptr  # which is made of dtypes itself
+
+            return ptr(*values)
         if len(values) != 1:
             if self.lanes > 1:
                 unavailable_vector(self)
@@ -128,6 +132,8 @@ class Dtype(str):
 
 
 def _name_of(value: Any) -> str:
+    if hasattr(value, "dtype_name") and isinstance(value, type):  # `T.ptr`, as the type of elements
+        value = value.dtype_name
     if isinstance(value, str):
         name = value.removeprefix("torch.").removeprefix("T.")
     elif value in _PYTHON if isinstance(value, type) else False:
@@ -191,6 +197,8 @@ def storable(value: Any, *, tile: bool) -> Dtype:
             remedy = 'use `"float32"`'
         elif dtype in ("int4", "uint4", "float4_e2m1fn"):
             remedy = 'use `"uint8"` with half the columns, two values in each byte, and take them apart with shifts'
+        elif dtype == "handle":
+            remedy = "pass one array that holds all of them, and index it: `T.Tensor((L, N), dtype)`"
         else:
             remedy = 'use `"float8_e4m3fn"`'
         raise Refusal(say.DtypeMismatch(problem=f"`{dtype}` {reason}", remedy=remedy))

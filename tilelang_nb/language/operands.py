@@ -17,6 +17,7 @@ from ..source import catalogue as say
 from ..source.arrays import element_of
 from ..source.diagnostic import Refusal
 from ..source.wording import number_text, of_type, tidy, with_article
+from .buffer_data import Pointer
 from .calling import bad_argument
 from .promotion import constant, integer_range, is_float, is_integer, weak
 from .values import Buffer, Region, Value, builder, number, simplified
@@ -56,6 +57,8 @@ def described(value: Any) -> str:
     if isinstance(value, Region):
         everything = same_extents(value.extent, value.buffer.shape)
         return f"`{value.buffer.name}`" if everything else f"a region of `{value.buffer.name}`"
+    if isinstance(value, Pointer):
+        return repr(value)
     if isinstance(value, Value):
         return f"an element of `{value.origin[0].name}`" if value.origin else with_article(f"{value.dtype} value")
     if type(value) is int:
@@ -89,6 +92,11 @@ def element(value: Value) -> tuple[Buffer, tuple[Any, ...]]:
     return value.origin
 
 
+def pointed(value: Any) -> Any:
+    """The element that a pointer names, `T.address_of(A[i])`; other operands as they are."""
+    return value.element if isinstance(value, Pointer) else value
+
+
 def is_element(value: Any) -> bool:
     """An element `A[i]` as it stands, which names a place too."""
     return isinstance(value, Value) and value.origin is not None
@@ -109,7 +117,8 @@ def box(value: Any, called: str, role: str) -> Region:
 
 
 def place(value: Any, called: str, role: str) -> Region:
-    """An operand that names one element: `A[i]`, a variable, or a buffer that has only one."""
+    """An operand that names one element: `A[i]`, its place, a variable, or a buffer that has only one."""
+    value = pointed(value)
     region = box(value, called, role)
     if not all(isinstance(extent, int) and extent == 1 for extent in region.extent):
         bad_argument(

@@ -1,14 +1,11 @@
-"""Places of elements as instructions take them (`T.access_ptr`), and `T.ptx_cp_async` between two of them."""
+"""Places of elements as operations take them (`T.access_ptr`, `T.address_of`), and `T.ptx_cp_async` between two."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
-from ..source import catalogue as say
-from ..source.diagnostic import Message
-from .buffer_data import BufferData
+from .buffer_data import BufferData, Pointer
 from .calling import bad_argument, checked_call
 from .dtypes import Dtype, dtype_of
 from .layouts import indices_before
@@ -24,38 +21,16 @@ from .operands import (
     scalar,
 )
 from .promotion import constant, is_float, is_integer
-from .protocols import refuse
 from .values import Buffer, Region, Value, builder
 
 BYTES = (4, 8, 16)
 _ACCESS = {"r": 1, "w": 2, "rw": 3}
 
 
-def _no_number(self: Pointer) -> Message:
-    remedy = f"index the buffer: `T.access_ptr({self.buffer.name}[...])`"
-    return say.UnsupportedSyntax(what=f"arithmetic on a pointer to `{self.buffer.name}`", remedy=remedy)
-
-
-@dataclass(frozen=True, repr=False)
-class Pointer:
-    """The place of an element, for instructions that take places; not a number.
-
-    extent: how many elements from there on are meant, None where nothing was said.  access: 1 read, 2 written, 3 both.
-    """
-
-    buffer: Buffer
-    index: tuple[Any, ...]
-    extent: int | None
-    access: int
-
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __getitem__ = __iter__ = __bool__ = refuse(_no_number)
-
-    def __repr__(self) -> str:
-        return f"a pointer to {self.buffer.name}"
-
-
 def _place(value: Any, called: str, role: str) -> tuple[Buffer, tuple[Any, ...]]:
     """The first element of a buffer or region, or the element itself."""
+    if isinstance(value, Pointer):
+        return value.buffer, value.index
     if isinstance(value, Buffer):
         return value, (0,) * len(value.shape)
     if isinstance(value, Region):
@@ -101,6 +76,17 @@ def access_ptr(
     if isinstance(further, Value) or integer(further, called, "offset"):
         index = (*index[:-1], index[-1] + further)
     return Pointer(buffer, index, count, mask)
+
+
+@checked_call
+def address_of(obj: Any, span: Any = None) -> Pointer:
+    """The place of an element, `T.address_of(A[i, j])`, of a buffer or region the first: for atomic operations,
+    `T.ptx_cp_async`, `T.call_extern`, and whatever else takes an element.
+
+    Errors: TL004 (no element).  Source: TVM's `T.address_of`.
+    """
+    buffer, index = _place(obj, "T.address_of", "its operand")
+    return Pointer(buffer, index, None, _ACCESS["rw"])
 
 
 @checked_call
@@ -194,4 +180,4 @@ def ptx_cp_async(dst_access_ptr: Any, src_access_ptr: Any, num_elems: Any, predi
     builder().operation("cp_async", target, source, condition)
 
 
-__all__ = ["access_ptr", "ptx_cp_async", "tvm_access_ptr", "type_annotation"]
+__all__ = ["access_ptr", "address_of", "ptx_cp_async", "tvm_access_ptr", "type_annotation"]

@@ -277,21 +277,3 @@ def empty(*shape: Any, dtype: Any = "float32") -> Any:
     hook = installed("empty")
     made = hook(declared) if hook is not None else None
     return declared if made is None else made
-
-
-@checked_call
-def ptr(dtype: Any = None, storage_scope: str = "global", *, is_size_var: bool = False) -> Any:
-    """A parameter that is a bare pointer.
-
-    Errors: TL302, this version passes arrays only.  Source: upstream `T.ptr`.
-    """
-    unavailable("a parameter that is a bare pointer", "declare an array: `T.Tensor(shape, dtype)`")
-
-
-@checked_call
-def make_tensor(ptr: Any, shape: Any, dtype: Any = "float32", strides: Any = None) -> Any:
-    """A buffer over a bare pointer.
-
-    Errors: TL302, this version passes arrays only.  Source: upstream `T.make_tensor`.
-    """
-    unavailable("a buffer over a bare pointer", "declare an array: `T.Tensor(shape, dtype)`")

@@ -83,7 +83,7 @@ GROUPS: tuple[tuple[str, str, str], ...] = (
     (
         _POINTER,
         "pass the buffer or a region of it",
-        "address_of handle_add_byte_offset make_tensor_from_addr",
+        "handle_add_byte_offset make_tensor_from_addr",
     ),
     (_PACKED, "compute on the elements: `T.vectorized` packs them", "add2 sub2 mul2 fma2 max2 min2 abs2"),
     (

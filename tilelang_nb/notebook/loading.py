@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 import threading
 
+from ..source.requirements import explained
+
 COMPILER = "tilelang_nb.runtime.compilation"
 MORE = ("tilelang_nb.report", "tilelang_nb.tilelang", "tilelang_nb.notebook.widget")
 
@@ -26,7 +28,10 @@ class Loading:
         """Return when the compiler is loaded; raise what its import raises."""
         if self.thread.is_alive():
             self.thread.join()
-        importlib.import_module(COMPILER)
+        try:
+            importlib.import_module(COMPILER)
+        except ImportError as error:
+            raise explained(error) from error
 
     @staticmethod
     def _load() -> None:

@@ -140,9 +140,9 @@ class TilelangMagics(Magics):
                 ident, number, self.raw_cell, asked.call, elapsed, launched, benchmarks, told, result_text(result)
             )
             try:
-                self.outputs.show(compilation, run, asked.stages, diagnostics=failure is None)
+                inspector = self.outputs.show(compilation, run, asked.stages, diagnostics=failure is None)
                 if isinstance(failure, CellRefused):
-                    failure.summed_up = True
+                    failure.summed_up = inspector
             except Exception as error:  # the cell has run: its result counts, whatever becomes of the report
                 fault = internal_error(error, "showing the report of the cell")
                 display(diagnostics_view(compilation.text, (fault,)))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from IPython.display import display, update_display
 
 from ..source.providers import provided
+from ..source.requirements import without_widgets
 from .shown import NO_ERROR, Shown, mark_of
 
 if TYPE_CHECKING:
@@ -47,14 +48,13 @@ class Outputs:
         self._shown: OrderedDict[str, list[Output]] = OrderedDict()
         self._last: OrderedDict[str, dict[str, Any]] = OrderedDict()
 
-    def show(self, subject: Any, run: CellRun, stages: tuple[str, ...] = (), diagnostics: bool = True) -> None:
-        """Display a report under the cell that is running.
+    def show(self, subject: Any, run: CellRun, stages: tuple[str, ...] = (), diagnostics: bool = True) -> bool:
+        """Display a report under the cell that is running; True where a widget stands there.
 
         run: what is known of this run.  stages: those to show; empty for all.  diagnostics: does the static copy repeat
         what was said of the cell, or do they stand there already?
         """
         from ..report.json import to_data
-        from .widget import KernelView, with_stage
 
         cell = self.cell or run.ident
         run = replace(run, previous=self._last.get(cell))
@@ -62,11 +62,18 @@ class Outputs:
         asked = {"show": stages, "diagnostics": diagnostics, "launches": False}
         mark = f"tilelang-nb-static {mark_of(run.ident)}"
         static = NO_ERROR + provided("html")(subject, compact=True, mark=mark, **asked)
-        view = KernelView(data, more=lambda kernel, stage: with_stage(subject, run, kernel, stage, stages))
         display(Shown(provided("text")(subject, **asked), html=static), display_id=f"{run.ident}-static")
+        lacking = without_widgets()
+        if lacking is not None:
+            print(f"{lacking}, and restart the kernel")
+            return False
+        from .widget import KernelView, with_stage
+
+        view = KernelView(data, more=lambda kernel, stage: with_stage(subject, run, kernel, stage, stages))
         display(view, display_id=run.ident)
         self._keep(cell, Output(run.ident, run.execution, subject, view, diagnostics))
         self._remember(cell, data)
+        return True
 
     def _keep(self, cell: str, output: Output) -> None:
         """Know an output; close the widgets of runs of its cell that were replaced long ago."""

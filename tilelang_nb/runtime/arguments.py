@@ -10,20 +10,22 @@ writes them; arrays in device memory must have that form.
 from __future__ import annotations
 
 import difflib
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from ..source import catalogue as say
 from ..source.wording import with_article
+from .argument_types import array_of_list, check_type
 from .device_arrays import DeviceArray
 from .host_arrays import PLACEHOLDER, NoHostArray, host_array, host_dtype
 from .memory import overlaps_itself, same_elements, share_memory
 from .misfits import Collection, mismatch
+from .pointed_arrays import pointed_array
 from .scalars import scalar
 from .symbols import Symbols
 
@@ -76,15 +78,22 @@ def bind(
             continue
         with mistakes.collecting():
             if parameter.kind == "scalar":
-                values[parameter.name] = _read(parameter, scalar, given[parameter.name], parameter.dtype)
+                values[parameter.name] = _read(parameter, scalar, given[parameter.name])
             else:
-                arrays[parameter.name] = _read(parameter, read, given[parameter.name])
-    tensors = [parameter for parameter in taken if parameter.name in arrays]
+                arrays[parameter.name] = _read(parameter, read, given[parameter.name], parameter.name in written)
+    pointed = any(parameter.pointed for parameter in taken)
+    if pointed:
+        _bind_numbers(taken, values, symbols)
+    for parameter in taken if pointed else ():
+        if parameter.pointed and parameter.name in arrays:
+            with mistakes.collecting():
+                arrays[parameter.name] = pointed_array(parameter, arrays[parameter.name], symbols)
+    tensors = [parameter for parameter in taken if parameter.name in arrays and parameter.name not in mistakes]
     shapes = _check_shapes(tensors, arrays, symbols, mistakes)
     for parameter in tensors:
         name, array = parameter.name, arrays[parameter.name]
         with mistakes.collecting():
-            _check_type(parameter, array, shapes.get(name, array.shape), name in written)
+            check_type(parameter, array, shapes.get(name, array.shape), name in written)
         if name in mistakes:
             continue
         with mistakes.collecting():
@@ -167,57 +176,26 @@ def near_names(name: str, names: Sequence[str]) -> list[str]:
     return alike[:1] or difflib.get_close_matches(name, names, 1)
 
 
-def _read(parameter: Any, reader: Callable[..., Any], given: Any, *more: Any) -> Any:
+def _read(parameter: Any, reader: Callable[..., Any], given: Any, written: bool = False) -> Any:
     try:
-        return reader(given, *more)
+        return reader(given, parameter.dtype) if parameter.kind == "scalar" else reader(given)
     except NoHostArray as error:
-        raise mismatch(parameter.name, expected_of(parameter), error.given, error.remedy) from None
+        remedy = error.remedy
+        if isinstance(given, (list, tuple)) and parameter.kind != "scalar":
+            remedy = array_of_list(parameter, written)
+        raise mismatch(parameter.name, expected_of(parameter), error.given, remedy) from None
 
 
-def _check_type(parameter: Any, array: np.ndarray, shape: tuple[int, ...], written: bool) -> None:
-    """shape: that the array should have.  written: the kernel stores into it, so a converted copy would lose the
-    result.
-    """
-    dtype = host_dtype(parameter.dtype)
-    if dtype is None:
-        remedy = "such a parameter cannot be passed from the host"
-        raise mismatch(parameter.name, f"dtype {parameter.dtype}", f"dtype {array.dtype.name}", remedy)
-    if array.dtype.newbyteorder("=") != dtype:
-        small = hasattr(ml_dtypes, dtype.name)
-        name = parameter.name
-        if isinstance(array, DeviceArray) and array.library == "torch":
-            converted = f"{PLACEHOLDER}.to(torch.{dtype.name})"
-            remedy = f"pass `{converted}`, or change the annotation"
-            if written:
-                remedy = f"the kernel writes it: make it of that dtype before the call, `{name} = {converted}`"
-            raise mismatch(name, f"dtype {parameter.dtype}", f"dtype {array.dtype.name}", remedy)
-        view = f"{PLACEHOLDER}.view(ml_dtypes.{dtype.name})"
-        cast = f"{PLACEHOLDER}.astype(ml_dtypes.{dtype.name})" if small else f'{PLACEHOLDER}.astype("{dtype.name}")'
-        remedy = f"pass `{cast}`, or change the annotation"
-        if small and array.dtype.kind in "iu" and array.itemsize == dtype.itemsize:
-            remedy = f"pass `{cast}`, or `{view}` where the integers are its bits"
-        if written:
-            dtype_text = f"ml_dtypes.{dtype.name}" if small else f'"{dtype.name}"'
-            made = f"np.zeros({tuple(shape)}, {dtype_text})"
-            remedy = f"the kernel writes it, and a converted copy would be lost: make the array itself so, `{made}`"
-        given, instead = _not_of_numbers(array.dtype)
-        raise mismatch(name, f"dtype {parameter.dtype}", given or f"dtype {array.dtype.name}", instead or remedy)
-
-
-def _not_of_numbers(dtype: np.dtype) -> tuple[str, str]:
-    """What an array is whose elements are no numbers, and what to pass instead; empty for numbers."""
-    if dtype.names is not None:
-        fields = ", ".join(dtype.names[:4]) + (", ..." if len(dtype.names) > 4 else "")
-        return f"a structured array with the fields {fields}", f"pass one field, `{PLACEHOLDER}[{dtype.names[0]!r}]`"
-    kinds = {"O": "Python objects", "U": "text", "S": "bytes", "M": "dates", "m": "time spans", "c": "complex numbers"}
-    raw = dtype.kind == "V" and not hasattr(ml_dtypes, dtype.name)
-    what = f"raw bytes, {dtype.itemsize} an element" if raw else kinds.get(dtype.kind)
-    if what is None:
-        return "", ""
-    given = f"an array of {what}" + ("" if raw else f" (dtype {dtype.name})")
-    if dtype.kind == "c":
-        return given, f"pass `{PLACEHOLDER}.real` or `{PLACEHOLDER}.imag`, or a view of their numbers"
-    return given, "pass an array of numbers"
+def _bind_numbers(taken: Sequence[Any], values: Mapping[str, Any], symbols: Symbols) -> None:
+    """The integers of a call, of which shapes of pointed arrays are made."""
+    for parameter in taken:
+        if parameter.kind == "scalar" and parameter.name in values:
+            number = values[parameter.name]
+            if isinstance(number, (int, np.integer)):
+                symbols.values[parameter.var], symbols.origins[parameter.var] = (
+                    int(number),
+                    f"argument {parameter.name}",
+                )
 
 
 def _check_shapes(
@@ -235,7 +213,11 @@ def _check_shapes(
         dimensions = _count(len(parameter.shape), "dimension")
         expected = f"{dimensions}, shape {symbols.written(parameter.shape)}"
         given = f"{_count(array.ndim, 'dimension')}, shape {array.shape}"
-        mistakes.add(say.ArgumentMismatch(parameter.name, expected, given, f"pass an array of {dimensions}"))
+        remedy = f"pass an array of {dimensions}"
+        shape = [symbols.evaluate(dimension) for dimension in parameter.shape]
+        if None not in shape and math.prod(map(int, shape)) == array.size and array.flags.c_contiguous:
+            remedy = f"pass `{PLACEHOLDER}.reshape({tuple(shape)})`"
+        mistakes.add(say.ArgumentMismatch(parameter.name, expected, given, remedy))
     _bind_symbols(right, arrays, symbols, mistakes)
     known = {}
     for parameter in right:

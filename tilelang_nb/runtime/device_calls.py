@@ -207,7 +207,8 @@ class DeviceCalls:
     def _plan(self, on: Device, binding: Binding) -> tuple[Plan, Workspaces]:
         sizes = {var.name: value for var, value in binding.symbols.values.items()}
         if self._numbers_decide is None:
-            self._numbers_decide = bool(self._numbers) and _lack_sizes(self.build.device.launches, sizes)
+            pointed = any(parameter.pointed for parameter in self.build.program.parameters)
+            self._numbers_decide = bool(self._numbers) and (pointed or _lack_sizes(self.build.device.launches, sizes))
         numbers = {}
         if self._numbers_decide:
             numbers = {parameter.name: binding.values[parameter.name] for parameter in self._numbers}

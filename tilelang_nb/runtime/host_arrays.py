@@ -60,9 +60,20 @@ def host_array(given: Any) -> np.ndarray:
         )
     if isinstance(given, (list, tuple)):
         raise NoHostArray(of_type(given), f"pass `np.array({PLACEHOLDER}, dtype)`: a kernel reads and writes memory")
+    if _has_buffer(given):
+        raise NoHostArray(describe_type(given), f"pass `np.asarray({PLACEHOLDER})`, which has the same memory")
     raise NoHostArray(
         describe_type(given), "pass a NumPy array, or an object with `__array_interface__` or `__dlpack__`"
     )
+
+
+def _has_buffer(given: Any) -> bool:
+    """Does it have memory of numbers, as `memoryview`, `array.array` and arrays of ctypes?"""
+    try:
+        with memoryview(given) as memory:
+            return memory.ndim > 0 and not isinstance(given, (bytes, bytearray))
+    except TypeError:
+        return False
 
 
 def _from_exporter(given: Any) -> np.ndarray:

@@ -82,6 +82,8 @@ def _missing() -> str | None:
         from numba import cuda as numba_cuda
 
         count = len(numba_cuda.gpus)
+    except ImportError:
+        return "numba is not installed: pip install numba numba-cuda"
     except Exception as error:  # numba raises what the driver says, of several types
         return f"numba.cuda finds no device: {' '.join(str(error).split())[:200]}"
     return None if count else "numba.cuda finds no device"

@@ -44,6 +44,7 @@ abs(x, span=)
 access_ptr(base, access_type=, *extents, offset=, extent=, ignore_last_ndim=)
 acos(x)
 activemask()
+address_of(obj, span=)
 align_up(x, y)
 all_of(buffer)
 all_sync(predicate, mask=)
@@ -272,9 +273,9 @@ ws(*warp_group_idx)
 """
 UNCHECKED = """\
 Broadcast CUDASourceCodeKernel Dtype Else GemmWarpPolicy If PrimExpr Ramp Ref Shuffle Then Var WSID WSInstr WSOpRef
-    WSPipeline WSRole WSSchedule WSScope WSSync WSSyncKind While __fns abs2 add2 address_of alloc_tcgen05_smem_desc
-    alloc_tmem alloc_wgmma_desc annotate_ws_schedule bind buffer_store call_cpacked call_intrin call_packed
-    call_pure_extern clc_get_first_ctaid_x clc_get_first_ctaid_y clc_get_first_ctaid_z clc_is_canceled clc_try_cancel
+    WSPipeline WSRole WSSchedule WSScope WSSync WSSyncKind While __fns abs2 add2 alloc_tcgen05_smem_desc alloc_tmem
+    alloc_wgmma_desc annotate_ws_schedule bind buffer_store call_cpacked call_intrin call_packed call_pure_extern
+    clc_get_first_ctaid_x clc_get_first_ctaid_y clc_get_first_ctaid_z clc_is_canceled clc_try_cancel
     clc_try_cancel_multicast create_tma_descriptor deallocate_tmem decl_buffer dp4a ds_read_tr16_b64 ds_read_tr8_b64
     dtype env_thread extract_lane fma2 func_attr gemm_sp handle_add_byte_offset import_source
     increase_descriptor_offset initialize_tcgen05_descriptor initialize_wgmma_descriptor launch_thread ldg128 ldg256
