@@ -326,6 +326,21 @@ def test_ragged_sequences_and_heads_that_share_keys(small, stages):
             np.testing.assert_allclose(got[head, mine], expected, atol=4e-3)
 
 
+def test_the_chart_and_the_report_have_the_barriers(small):
+    one = case(TURN.replace("(n,", "(6,"), stages=3)
+    (steps,) = one.lowered.pipelines
+    lanes = {lane.name: lane for lane in steps.chart.lanes}
+    assert "wait_group" not in lanes and steps.engine == "cp.async"
+    assert [cell.text for cell in lanes["full"].cells] == ["[0]", "[1]", "[2]", "[0]", "[1]", "[2]"]
+    assert lanes["full"].cells[4].said == "waits at full[1], parity 1, until 4,096 bytes have arrived"
+    assert lanes["empty"].cells[0].said == "2 warps arrive at empty[0]: version 0 may be filled again"
+    copies = lanes["K_s, V_s"].cells
+    assert copies[1].said == "copies K_s, V_s of turn 2, 4,096 bytes"
+    assert copies[2].said.endswith(", when the warps have arrived at empty[0]")
+    (decision,) = order(one)
+    assert decision.startswith("order of turns (line 16): by barriers of each version of K_s, V_s; ")
+
+
 # ---- loops that stay as they are
 
 
@@ -339,6 +354,7 @@ STAYING = {
 """,
     "a turn has a barrier of the text": TURN.replace("T.copy(s, p)", "T.copy(s, p)\n    T.sync_threads()"),
     "a `break` may end the loop": TURN + "    if i == 3:\n        break\n",
+    "a thread whose assertion fails ends, and the others would wait for it": TURN + "    T.device_assert(n > 0)\n",
     "its products do not all run by mma.sync": """
 x = T.alloc_shared((16, 16), "float32")
 y = T.alloc_fragment((16, 16), "float32")

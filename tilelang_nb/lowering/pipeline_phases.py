@@ -21,7 +21,8 @@ from .pipeline_chart import GAP, NEXT, Chart, Drawing, Phase, Ring
 from .pipelines import Pipeline, Producer, tile_bytes
 from .rewrite import constant, each_statement
 from .spans import line_of
-from .turn_barriers import ORDERS, Barriers
+from .turn_barriers import ORDERS
+from .turn_rings import Barriers
 
 MOST_COLUMNS = 12  # of the first turns
 OTHER = "other statements"

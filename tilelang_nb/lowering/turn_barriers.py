@@ -10,9 +10,6 @@ Warps then drift apart, by up to a turn, instead of meeting in each: one has its
 another.  The copies start behind the first product, a branch that keeps nothing else apart: what stands before it and
 after it may mix with both products.
 
-Turn t uses version t % stages; the phases of its barriers alternate from lap to lap.  Where the loop runs again, or
-laps are not to be had by shifts, a register holds the parity of the lap of every version, and counts on.
-
 It is done where the whole block runs the loop, and all that a turn writes to shared memory are these copies: then no
 barrier of the block is left in it.  It pays in turns of several products, as those of an attention, that copy enough;
 a turn of one product has its operands a step ahead, which waiting at barriers cuts in two (445 against 395 TFLOP/s for
@@ -21,53 +18,40 @@ a float16 product on an H200).  All other loops stay as they are.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
 import tvm
 import tvm_ffi
 from tvm import tirx as tir
-from tvm.ir import StringImm
-from tvm.script.tirx import cuda, ptx
 
 from tilelang_nb.language.tile_program import statement_name
 from tilelang_nb.layout.matrix import WARP
 
-from .accesses import starts_copy, waits_for_copies
+from .accesses import starts_copy
 from .architecture import capability
 from .barriers import WARP_GROUPS, thread_axes
 from .context import LaunchContext
 from .memory_overlap import SELF_ORDERED
-from .operands_ahead import arrays_in, commits, products_of
+from .operands_ahead import arrays_in, products_of
 from .pipelines import Pipeline, tile_bytes
-from .place_copies import Turn, turn_of_products, under
+from .place_copies import Turn, turn_of_products
 from .plan_pipelines import VERSIONS
-from .rewrite import (
-    as_int32,
-    branch,
-    constant,
-    dtype_of,
-    has,
-    loop,
-    map_children,
-    scope,
-    sequence,
-    size,
-    statements,
-)
-from .shared_memory import MBARRIER, needed_shared_memory, shared_memory_limit
+from .rewrite import constant, has, map_children, scope, sequence, size, statements
+from .shared_memory import needed_shared_memory, shared_memory_limit
 from .signals import TURNS
 from .turn_accesses import BlockBarrier, Turns, parts_in_front, parts_of_turn, turn_of
+from .turn_rings import MOST_VERSIONS, Barriers, Order, barriers_of, begun
 from .uniformity import Uniformity, agreed_registers
 
 ORDERS = "orders of turns"  # the fact: by variable of a loop of several products, its Barriers, or why it has none
 DISABLE = "tl.disable_turn_barriers"  # the option
 FIRST = 90  # the architecture whose threads sleep while they wait at such a barrier
-# Bytes that a turn copies.  Attention of 64 wide by tiles of 64 keys, 16 KiB a turn, loses 1 to 6 of 100 on an H200,
-# as its turns are too short for what the barriers take; all with 32 KiB and more gain, up to 20 of 100 (128 wide by 64
-# keys in 256 threads: 16 where causal, while the full one loses 5).
+# Bytes that a turn copies.  Attention with heads of 64 and tiles of 64 keys, 16 KiB a turn, loses up to 4 of 100 on an
+# H200, as its turns are too short for what the barriers take; with 32 KiB and more it gains, 4 to 24 of 100 (heads of
+# 128 by 64 keys in 256 threads: 16 where causal, while the full one loses 5).
 LEAST = 24 << 10
-MOST_STAGES = 31  # bits of the register of laps
 
 
 def order_turns(function: Any, launch: LaunchContext) -> Any:
@@ -82,13 +66,19 @@ def order_turns(function: Any, launch: LaunchContext) -> Any:
     plans = {var: plan for var, plan in plans.items() if not orders[var]}
     if not plans:
         return function
+    if _asserts(function.body):
+        orders.update(dict.fromkeys(plans, "a thread whose assertion fails ends, and the others would wait for it"))
+        return function
     orders.update(dict.fromkeys(plans, "not all threads of the block run the loop"))
     uniformity = Uniformity(function.body, dict(thread_axes(function.body)), agreed=agreed_registers(launch))
     loops = _Loops(plans, uniformity, function.body, launch)
     body = loops.statement(function.body, False)
     if not loops.made:
         return function
-    body, names = loops.begun(body), {buffer.name for ring in loops.made for buffer in (ring.full, ring.empty)}
+    body, names = (
+        begun(body, loops.made, launch),
+        {buffer.name for ring in loops.made for buffer in (ring.full, ring.empty)},
+    )
     if needed_shared_memory(body, names) > shared_memory_limit(launch.arch):
         full = "no shared memory is left for barriers of the tiles"
         orders.update((var, full) for var, found in orders.items() if isinstance(found, Barriers))
@@ -131,18 +121,16 @@ def _against_plan(plan: Pipeline, launch: LaunchContext) -> str:
     return "a `break` may end the loop" if plan.left_early else ""
 
 
-@dataclass(frozen=True)
-class Barriers:
-    """The tiles of a loop, with all versions, and their barriers: one of each kind for a version.
+def _asserts(body: Any) -> bool:
+    """May an assertion of the text end a thread?"""
+    found: list[bool] = []
 
-    laps: a register, bit v of it is the parity of the lap of version v; None where the turn says that.
-    """
+    def call(one: Any) -> None:
+        if one.op.name == "tirx.call_extern":
+            found.append(one.args[0].value == "tl_device_assert")
 
-    tiles: tuple[Any, ...]
-    stages: int
-    full: Any
-    empty: Any
-    laps: Any
+    tvm_ffi.structural_walk(body, (tvm.ir.Call, call))
+    return any(found)
 
 
 @dataclass
@@ -183,26 +171,6 @@ class _Loops:
     def _is_planned(self, node: Any) -> bool:
         return isinstance(node, tir.For) and node.loop_var in self.plans
 
-    def begun(self, body: Any) -> Any:
-        """The body of the launch with the barriers ready for use."""
-        if isinstance(body, tir.AttrStmt) and body.attr_key == "thread_extent":
-            return map_children(body, self.begun)
-        span, zero = self.made[0].full.span, tir.const(0, "int32")
-        allocated: list[Any] = []
-        started: list[Any] = []
-        for ring in self.made:
-            if ring.laps is not None:
-                allocated += [tir.AllocBuffer(ring.laps), tir.BufferStore(ring.laps, zero, [zero])]
-            allocated += [tir.AllocBuffer(one) for one in (ring.full, ring.empty)]
-            for version in range(ring.stages):
-                arrivals = (ring.full, self.launch.threads), (ring.empty, self.launch.threads // WARP)
-                for barrier, count in arrivals:
-                    place = _place(barrier, tir.const(version, "int32"))
-                    started.append(tir.Evaluate(ptx["mbarrier.init.shared.b64"](place, tir.const(count, "uint32"))))
-        first = tir.IfThenElse(tir.EQ(self.launch.block_thread, zero), sequence(started), None)
-        meet = tir.Evaluate(tir.call_intrin("void", "tirx.tvm_storage_sync", StringImm("shared")))
-        return sequence([*allocated, first, meet, body], span)
-
     # ---- one loop
 
     def _ordered(self, before: list[Any], node: Any, again: bool) -> list[Any]:
@@ -216,14 +184,9 @@ class _Loops:
             orders[node.loop_var] = str(reason)
             return [*before, self._inner(node, again)]
         stages = turns.stages
-        full, empty = (
-            tir.decl_buffer((stages,), "uint64", launch.fresh(name), scope=MBARRIER, layout=None)
-            for name in ("full", "empty")
-        )
-        laps = launch.local(1, "int32", "laps") if again or stages & (stages - 1) else None
-        ring = orders[node.loop_var] = Barriers(turns.tiles, stages, full, empty, laps)
+        ring = orders[node.loop_var] = barriers_of(turns.tiles, stages, again, launch)
         self.made.append(ring)
-        order = _Order(ring, turns, again, launch)
+        order = Order(ring, turns, again, launch)
         return [*order.in_front(before), order.turns_of(turn)]
 
     def _turns(self, before: list[Any], node: Any) -> tuple[Turn, Turns]:
@@ -237,8 +200,8 @@ class _Loops:
             raise BlockBarrier("all of its copies start in front of it")
         if turn is None:
             raise BlockBarrier("other statements stand among the copies for a later turn")
-        if plan.stages > MOST_STAGES:
-            raise BlockBarrier(f"it has more than {MOST_STAGES} stages")
+        if plan.stages > MOST_VERSIONS:
+            raise BlockBarrier(f"it has more than {MOST_VERSIONS} stages")
         versions = launch.facts.get(VERSIONS, {})
         tiles = tuple(versions[tile] for tile in plan.tiles)
         if any(size(tile.shape[0]) != plan.stages for tile in tiles):
@@ -247,7 +210,7 @@ class _Loops:
             raise BlockBarrier("not all threads of the block make its turns")
         if has(node.body, (tir.Continue, tir.Break)):
             raise BlockBarrier("its turns have a `break` or `continue`")
-        if any(_mentions(self.whole, tile) != _mentions(sequence([*before, node]), tile) for tile in tiles):
+        if _mentions(self.whole, tiles) != _mentions(sequence([*before, node]), tiles):
             raise BlockBarrier("its tiles are used elsewhere, too")
         _check_stores(node.body, tiles)
         first = turn.products[0]
@@ -274,17 +237,17 @@ class _Loops:
         return bool(constant(self.launch.analyzer.simplify(difference)) == 0)
 
 
-def _mentions(node: Any, tile: Any) -> int:
-    """How often a tile is used."""
-    found = 0
+def _mentions(node: Any, tiles: tuple[Any, ...]) -> Counter[Any]:
+    """How often tiles are used."""
+    found: Counter[Any] = Counter(dict.fromkeys(tiles, 0))
 
     def note(var: Any) -> None:
-        nonlocal found
-        found += var.same_as(tile)
+        if var in found:
+            found[var] += 1
 
     def leave(one: Any) -> None:
-        nonlocal found
-        found -= one.buffer.same_as(tile)
+        if one.buffer in found:
+            found[one.buffer] -= 1
 
     tvm_ffi.structural_walk(node, [(tvm.ir.Var, note), (tir.AllocBuffer, leave)])
     return found
@@ -314,121 +277,3 @@ def _check_stores(body: Any, tiles: tuple[Any, ...]) -> None:
     for one in stored:
         if one not in tiles and scope(one).startswith("shared"):
             raise BlockBarrier("a turn writes to shared memory")
-
-
-def _is_of_groups(node: Any) -> bool:
-    """Does a statement count groups of copies?"""
-    return isinstance(node, tir.Evaluate) and (waits_for_copies(node.value) or commits(node.value))
-
-
-def _place(barrier: Any, version: Any) -> Any:
-    return tir.address_of(tir.BufferLoad(barrier, [version]))
-
-
-@dataclass(frozen=True)
-class _Order:
-    """Where the barriers of a loop stand.  again: it may run more than once."""
-
-    ring: Barriers
-    turns: Turns
-    again: bool
-    launch: LaunchContext
-
-    @property
-    def span(self) -> Any:
-        return self.turns.node.span
-
-    def in_front(self, parts: list[Any]) -> list[Any]:
-        """What stands in front of the loop; each of the first turns has its copies between its barriers."""
-        copies = self.turns.first_copies()
-        found: dict[int, list[Any]] = {at: [one] for at, one in enumerate(parts)}
-        for turn, positions in copies.items():
-            if self.again:
-                found[positions[0]][:0] = self._if_exists(turn, self._wait_empty(turn))
-            found[positions[-1]] += self._if_exists(turn, self._arrive_full(turn))
-        if not self.turns.early:  # those are waited for as a group where they are read at once
-            for at in range(copies[0][0], len(parts)):
-                if _is_of_groups(parts[at]):
-                    found[at] = []
-        return [one for some in found.values() for one in some]
-
-    def turns_of(self, turn: Turn) -> Any:
-        """The loop; the barriers of the versions are those of its turns."""
-        node, turns = self.turns.node, self.turns
-        number = turn_of(node)
-        ahead = number + (turns.stages - 1)
-        first = turn.products[0]
-        copies = [self._wait_empty(ahead), *turn.copies, self._arrive_full(ahead)]
-        parts = [*turn.before, *turn.after[: first + 1], *under(turn.condition, copies), *turn.after[first + 1 :]]
-        last = turns.last_read()
-        parts[last : last + 1] = self._released(parts[last], number)
-        parts.insert(turns.first_read(), self._wait_full(number))
-        if self.ring.laps is not None:
-            parts.append(self._next_lap(number))
-        return loop(node, body=sequence(parts, node.body.span))
-
-    # ---- the parts of the order
-
-    def _next_lap(self, turn: Any) -> Any:
-        """The lap of a version that a turn has waited for is over, at its end."""
-        zero = tir.const(0, "int32")
-        laps = tir.BufferLoad(self.ring.laps, [zero])
-        flipped = tir.bitwise_xor(laps, tir.shift_left(tir.const(1, "int32"), self._bit(turn)))
-        return tir.BufferStore(self.ring.laps, flipped, [zero], self.span)
-
-    def _version(self, turn: Any) -> Any:
-        """Of a turn, a number or an expression."""
-        if isinstance(turn, int):
-            return tir.const(turn % self.ring.stages, dtype_of(self.turns.node.loop_var))
-        return tir.floormod(turn, self.ring.stages)
-
-    def _bit(self, turn: Any) -> Any:
-        return tir.bitwise_and(as_int32(self._version(turn)), tir.const(31, "int32"))
-
-    def _lap(self, turn: Any) -> Any:
-        """The parity of the lap of a turn, when its version has been waited for in all laps before."""
-        if self.ring.laps is None:
-            number = tir.const(turn, dtype_of(self.turns.node.loop_var)) if isinstance(turn, int) else turn
-            return as_int32(tir.floormod(tir.floordiv(number, self.ring.stages), 2))
-        laps = tir.BufferLoad(self.ring.laps, [tir.const(0, "int32")])
-        return tir.bitwise_and(tir.shift_right(laps, self._bit(turn)), tir.const(1, "int32"))
-
-    def _wait_full(self, turn: Any) -> Any:
-        place = _place(self.ring.full, self._version(turn))
-        return tir.Evaluate(cuda.mbarrier_wait(place, self._lap(turn)), self.span)
-
-    def _wait_empty(self, turn: Any) -> Any:
-        """Wait until the turn that had the version before this one has read it."""
-        before = tir.bitwise_xor(self._lap(turn), tir.const(1, "int32"))
-        place = _place(self.ring.empty, self._version(turn))
-        return tir.Evaluate(cuda.mbarrier_wait(place, before), self.span)
-
-    def _arrive_full(self, turn: Any) -> Any:
-        place = _place(self.ring.full, self._version(turn))
-        return tir.Evaluate(ptx["cp.async.mbarrier.arrive.noinc.shared.b64"](place), self.span)
-
-    def _if_exists(self, turn: int, part: Any) -> list[Any]:
-        """A statement for a turn that there may not be."""
-        extent = self.turns.node.extent
-        known = constant(extent)
-        if known is not None and turn < known:
-            return [part]
-        return [branch(tir.const(turn, dtype_of(extent)) < extent, part, None, self.span)]
-
-    def _released(self, steps: Any, turn: Any) -> list[Any]:
-        """The last statement that reads a version; then one lane of each warp says that it has."""
-        lane = tir.EQ(tir.floormod(self.launch.block_thread, WARP), tir.const(0, "int32"))
-        place = _place(self.ring.empty, self._version(turn))
-        arrive = tir.Evaluate(ptx["mbarrier.arrive.shared::cta.b64"](place), self.span)
-        meet = tir.Evaluate(tir.call_extern("void", "__syncwarp", tir.const(0xFFFFFFFF, "uint32")), self.span)
-        done = sequence([meet, tir.IfThenElse(lane, arrive, None, self.span)], self.span)
-        if isinstance(steps, tir.For) and int(steps.kind) == tir.ForKind.UNROLLED and constant(steps.extent):
-            # behind the last loads of the last step: its products need no tile
-            within = statements(steps.body)
-            reads = [at for at, one in enumerate(within) if not arrays_in(one).isdisjoint(self.ring.tiles)]
-            if reads and reads[-1] + 1 < len(within):
-                end = steps.min + tir.const(size(steps.extent) - 1, dtype_of(steps.loop_var))
-                last = tir.EQ(steps.loop_var, end)
-                within.insert(reads[-1] + 1, tir.IfThenElse(last, done, None, self.span))
-                return [loop(steps, body=sequence(within, steps.body.span))]
-        return [steps, done]
