@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 from lowering.hopper import MATMUL
-from lowering.test_stores_by_hand import PRODUCT
+from lowering.test_hopper_by_hand import IN_STEP, WAIT
+from lowering.test_wgmma_by_hand import written
 
 import tilelang_nb
 from tilelang_nb.device.compiler_warnings import compiler_warnings
+from tilelang_nb.device.products_in_flight import may_run_at
 from tilelang_nb.source.catalogue.page import page
 
 TWO = """
@@ -105,9 +107,88 @@ def test_an_accumulator_that_is_used_too_early_is_told_once() -> None:
 
 
 def test_a_wait_that_the_assembler_moves_is_not_the_text_s_fault() -> None:
-    _, kernel = compiled(PRODUCT)
+    _, kernel = compiled(written("a ring of rows that bulk copies fill"))
     assert "(C7517)" in kernel.build().device.log
     assert kernel.diagnostics == ()
+
+
+WAYS = """.entry other(
+  wgmma.commit_group.sync.aligned;
+  ret;
+.entry k(
+  wgmma.commit_group.sync.aligned;
+  wgmma.wait_group.sync.aligned 0;
+  {before}
+$L__BB0_1:
+  mul.f32 head;
+  {inside}
+{{
+LAB_WAIT:
+@P1 bra.uni DONE;
+bra.uni LAB_WAIT;
+DONE:
+}}
+  @%p1 bra $L__BB0_1;
+  mul.f32 behind;
+  ret;
+"""
+STARTED = "wgmma.commit_group.sync.aligned;"
+# (before the loop, in it) -> may a product run at the head of the loop, and behind it?
+IN_FLIGHT = {
+    ("nop", "nop"): (False, False),
+    ("nop", STARTED): (True, True),
+    (STARTED, "wgmma.wait_group.sync.aligned 0;"): (True, False),
+    (STARTED, "wgmma.wait_group.sync.aligned 1;"): (True, True),
+    ("nop", f"{STARTED} ; \n  wgmma.wait_group.sync.aligned 0;"): (False, False),
+    ("bra.uni $L__BB0_2;", f"{STARTED}\n$L__BB0_2:"): (True, True),
+}
+
+
+@pytest.mark.parametrize("ways", IN_FLIGHT)
+def test_a_product_runs_on_along_the_ways_of_the_program(ways: tuple[str, str]) -> None:
+    """Not along the lines: a wait in front of a loop ends none that the turn before has left running."""
+    before, inside = ways
+    text = WAYS.format(before=before, inside=inside)
+    lines = text.splitlines()
+    places = [1 + next(at for at, line in enumerate(lines) if mark in line) for mark in ("head", "behind")]
+    assert tuple(may_run_at(text, "k", line) for line in places) == IN_FLIGHT[ways]
+
+
+@pytest.mark.parametrize("ways", IN_FLIGHT)
+def test_a_wait_that_the_assembler_puts_in_is_told_where_one_may_run(ways: tuple[str, str]) -> None:
+    before, inside = ways
+    text = WAYS.format(before=before, inside=inside)
+    line = 1 + next(at for at, one in enumerate(text.splitlines()) if "head" in one)
+    log = (
+        f"ptxas info    : (C7517) wgmma.wait_group is injected in around line {line} by compiler to allow use of"
+        " registers defined by GMMA in function 'k'"
+    )
+    program = SimpleNamespace(log=log, ptx=text, ptx_spans=(), span=None)
+    assert [one.code for one in compiler_warnings(program)] == ["TL213"] * IN_FLIGHT[ways][0]
+
+
+def test_registers_that_are_not_divided_are_told_at_the_first_part_that_asks() -> None:
+    _, kernel = compiled(page("TL217").bad, "product")
+    assert "(C7507)" in kernel.build().device.log
+    (found,) = kernel.diagnostics
+    assert (found.code, found.severity, found.span.line) == ("TL217", "warning", 9)
+    assert compiled(page("TL217").good, "product")[1].diagnostics == ()
+
+
+@pytest.mark.parametrize("number", range(7500, 7520))
+def test_no_loss_of_performance_is_left_out(number: int) -> None:
+    """Whatever number the assembler gives to its sentence."""
+    for sentence, code in ((next(iter(SENTENCES)), "TL213"), ("'setmaxnreg' ignored to allow debugging.", "TL217")):
+        start = SERIALISED if code == "TL213" else SERIALISED[: SERIALISED.index("wgmma")]
+        log = start.replace("7500", str(number)) + sentence
+        program = SimpleNamespace(log=log, ptx="", ptx_spans=(), span=None)
+        assert [one.code for one in compiler_warnings(program)] == [code]
+
+
+def test_zeros_of_a_product_of_several_instructions_are_written_before_it_starts() -> None:
+    """Else the assembler waits for the first instruction, to write those of the second one."""
+    _, kernel = compiled(IN_STEP.format(wait=WAIT, multiply="T.gemm(A_s, B_s, C_l)"))
+    assert "(C75" not in kernel.build().device.log
 
 
 def test_products_in_roles_run_on_and_keep_their_registers() -> None:

@@ -22,7 +22,15 @@ TEXTS = {
     "if x = 1:\n    pass": "write `==`",
     "f() = 1": "left of `=`",
     "f(a=1, 2)": "before the others",
-    "x = 1；y": "another in its place",
+    "x = 1；y": "write `;` in its place",
+    "x = “abc”": 'write `"` in its place',
+    "x = 3 − 2": "write `-` in its place",
+    "x = 3 ≤ 2": "write `<=` in its place",
+    "x =\u00a03": "put a space in its place",
+    "\ufeffx = 3": "remove the character",
+    "x\u200b = 3": "remove the character",
+    "x = 3 € 2": "another in its place",
+    "x = " + "(" * 250 + "1" + ")" * 250: "names or `@T.macro` for the parts",
     "x = 1abc": "between them",
     "for for": "missing or too many",
     "return 1": "into a function",
@@ -51,6 +59,22 @@ def k(a: T.Tensor((8,), "int32"), n: T.int32):
     with T.Kernel(1, threads=1):
         {}
 """
+
+
+@pytest.mark.parametrize("loops", [19, 24, 60])
+def test_loops_that_are_nested_too_deep_are_said_once(loops: int) -> None:
+    head = KERNEL.format("x = 1")
+    lines = [f"{' ' * (8 + at)}for i{at} in range(1):" for at in range(loops)]
+    cell = "\n".join([head.rstrip(), *lines, f"{' ' * (8 + loops)}a[0] = 1\n"])
+    found = tilelang_nb.compile_cell(cell).diagnostics
+    assert [one.code for one in found if one.code != "TL005"] == ["TL127"]
+    assert len(found) == 1 + (loops > 19)
+
+
+def test_a_method_as_a_kernel_is_told_to_be_a_static_one() -> None:
+    text = 'class K:\n    @T.prim_func\n    def k(self, a: T.Tensor((8,), "int32")):\n        pass\n'
+    (found,) = tilelang_nb.compile_cell(text).diagnostics
+    assert found.code == "TL207" and "`@staticmethod` above the kernel, and leave out `self`" in found.help
 
 
 def test_a_store_into_a_module_is_one_into_an_object_of_the_host() -> None:

@@ -54,24 +54,43 @@ def test_heads_of_any_multiple_of_8(dim: int, arch: str) -> None:
         assert f"rows of multiples of 32 bytes: those of `{tile}`, {fitting}" in one.reason
 
 
-def test_tiles_of_too_many_rows_say_so() -> None:
-    text = """
+ROWS = """
 @T.prim_func
-def k(A: T.Tensor((512, 64), "float16"), B: T.Tensor((64, 60), "float16"), C: T.Tensor((512, 64), "float32")):
+def k(A: T.Tensor(({rows}, 64), "float16"), B: T.Tensor((64, 64), "float16"), C: T.Tensor(({rows}, 64), "float32")):
     with T.Kernel(1, threads=256):
-        a = T.alloc_shared((512, 64), "float16")
+        a = T.alloc_shared(({rows}, 64), "float16")
         b = T.alloc_shared((64, 64), "float16")
-        c = T.alloc_fragment((512, 64), "float32")
-        T.copy(A, a)
-        T.clear(b)
+        c = T.alloc_fragment(({rows}, 64), "float32")
+        {before}
+        T.copy(B, b)
         T.clear(c)
         for _ in T.Pipelined(2, num_stages=2):
             T.copy(A, a)
             T.gemm(a, b, c)
         T.copy(c, C)
 """
+
+
+@pytest.mark.parametrize(
+    ("rows", "before", "reason"),
+    [
+        (512, "pass", "bulk copies take tiles of up to 256 rows: `a` has 512"),
+        (512, "T.copy(A, a)", "`a` is also used outside of the loop"),
+        (100, "pass", "bulk copies and wgmma take rows in whole eights: `a` has 100"),
+    ],
+)
+def test_tiles_that_bulk_copies_do_not_move_say_so(rows: int, before: str, reason: str) -> None:
+    """Warp groups multiply a high one that threads fill all the same."""
+    text = ROWS.format(rows=rows, before=before)
     cell = tilelang_nb.compile_cell(text, {}, target="sim", arch="sm_90a")
     assert cell.ok, cell.to_text()
     found = lower(cell.namespace["k"].program, arch="sm_90a", options=ROLES)
-    reasons = " ".join(one.reason for one in found.decisions)
-    assert "tiles of up to 256 rows, in whole eights: `a` has 512" in reasons
+    assert reason in " ".join(one.reason for one in found.decisions)
+    (product,) = [one.value for one in found.decisions if one.subject == "product"]
+    assert product.startswith("wgmma") == (rows == 512)
+    rng = np.random.default_rng(rows)
+    a, b = rng.integers(-4, 5, (rows, 64)).astype(np.float16), rng.integers(-4, 5, (64, 64)).astype(np.float16)
+    c = np.full((rows, 64), np.nan, np.float32)
+    report = Program(found.launches[0], checks=True).run({"A": a, "B": b, "C": c})
+    assert report.findings == (), [str(finding) for finding in report.findings]
+    np.testing.assert_array_equal(c, 2 * (a.astype(np.float32) @ b.astype(np.float32)))

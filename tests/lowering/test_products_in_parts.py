@@ -1,4 +1,6 @@
-"""`T.wgmma_gemm` in a part of `T.ws` whose tiles other parts fill: right, and why it is no product of warp groups."""
+"""`T.wgmma_gemm` in a part of `T.ws` whose tiles other parts fill, in bulk or one element at a time: a product of warp
+groups wherever wgmma takes the tiles, and why not elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +31,8 @@ COPIES = "T.copy(A, A_s)\n            T.copy(B, B_s)"
 BULK = "T.copy(A, A_s)\n            T.tma_copy(B, B_s, barrier=ready)"
 ALL_BULK = "T.tma_copy(A, A_s, barrier=ready)\n            T.tma_copy(B, B_s, barrier=ready)"
 REASONS = {
-    "threads fill both": (COPIES, 64, "that only `T.tma_copy` fills, and threads fill `A_s`"),
-    "threads fill one": (BULK, 64, "wgmma takes tiles that only such copies fill, and threads fill `A_s`"),
+    "threads fill both": (COPIES, 64, ""),
+    "threads fill one": (BULK, 64, ""),
     "rows of an odd width": (ALL_BULK, 72, "those of `A_s`, 72 of float16, have 144; 80 columns would do"),
     "bulk copies fill both": (ALL_BULK, 64, ""),
 }

@@ -350,7 +350,7 @@ def test_boxes_are_within_the_limits_of_tensor_maps(itemsize: int) -> None:
             for box in boxes:
                 assert 1 <= box.rows <= 256 and 1 <= box.columns <= 256
                 assert box.columns * itemsize % 16 == 0
-                assert (box.place[0] * columns + box.place[1]) * itemsize % 128 == 0
+                assert (box.row * columns + box.column) * itemsize % 128 == 0
                 assert box.columns == columns or box.rows == 1
                 covered[box.row : box.row + box.rows, box.column : box.column + box.columns] += 1
             assert not boxes or (covered == 1).all(), (rows, columns)

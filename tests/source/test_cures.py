@@ -62,6 +62,7 @@ WITHOUT = {
     "TL214": "which tile should be smaller is not in the text",
     "TL215": "where its data is needed, if at all, is not in the text",
     "TL216": "another way to find the element is the author's choice",
+    "TL217": "how many registers a part needs is not in the text",
     "TL301": "the arguments of a launch come from elsewhere",
     "TL302": "the device is not part of the text",
     "TL401": "where a barrier belongs is the author's choice",

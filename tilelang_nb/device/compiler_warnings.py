@@ -15,6 +15,7 @@ from tilelang_nb.source import catalogue as say
 from tilelang_nb.source.diagnostic import Diagnostic, Message, Note
 
 from .local_memory import local_memory, spills
+from .products_in_flight import may_run_at
 
 _SERIALISED = re.compile(
     r"\(C75\d\d\).*wgmma\.mma_async instructions are serialized due to (?P<why>.*?) +(?:in|for) the function"
@@ -24,8 +25,8 @@ _WAITED = re.compile(
     r"\(C7517\) wgmma\.wait_group is injected in around line (?P<line>\d+).*in function '(?P<name>[^']*)'"
 )
 _ENTRY = re.compile(r"\.entry\s+(\w+)")
-_GROUP = re.compile(r"wgmma\.(?:commit_group|wait_group)\.sync\.aligned(?:\s+(\w+))?")
-_PRODUCT = "wgmma.mma_async"
+_NOT_DIVIDED = re.compile(r"\(C75\d\d\).*'setmaxnreg' ignored *(?P<why>.*)")
+_PRODUCT, _SHARE = "wgmma.mma_async", "setmaxnreg"
 ENDED, USED = "waited for here", "used here"
 # Words of the assembler -> what they mean for the text, and what to do.
 _CAUSES = (
@@ -68,7 +69,7 @@ _CAUSES = (
 
 
 def compiler_warnings(program: Any) -> tuple[Diagnostic, ...]:
-    """The warnings TL213, TL214 and TL216 of a DeviceProgram that is compiled, by line; of one place once."""
+    """The warnings TL213, TL214, TL216 and TL217 of a DeviceProgram that is compiled, by line; of one place once."""
     found: dict[Any, Diagnostic] = {}
 
     def tell(message: Message, place: Any, notes: tuple[Note, ...] = ()) -> None:
@@ -79,6 +80,9 @@ def compiler_warnings(program: Any) -> tuple[Diagnostic, ...]:
         place = source_span(_product(program, name, line)) or program.span
         here = source_span(program.ptx_spans[line - 1]) if line and line <= len(program.ptx_spans) else None
         tell(message, place, (Note(note, here),) if here is not None and here != place else ())
+    for message in _not_divided(program.log):
+        place = next((one for one, text in zip(program.ptx_spans, program.ptx.splitlines()) if _SHARE in text), None)
+        tell(message, source_span(place) or program.span)
     for message, name in spills(program):
         tell(message, source_span(_product(program, name, None)) or program.span)
     for message, span in local_memory(program):
@@ -96,25 +100,18 @@ def _messages(log: str, ptx: str) -> Iterator[tuple[Message, str, int | None, st
             number = int(stopped["line"]) if stopped["line"] else None
             yield say.SerialisedProducts(cause, remedy), stopped["name"], number, ENDED
         waited = _WAITED.search(line)
-        if waited and not _is_over(ptx, waited["name"], int(waited["line"])):
+        if waited and may_run_at(ptx, waited["name"], int(waited["line"])):  # else it is one that was moved
             cause, remedy = "an accumulator is used before they are waited for", "use it after `T.wait_wgmma(0)`"
             yield say.SerialisedProducts(cause, remedy), waited["name"], int(waited["line"]), USED
 
 
-def _is_over(ptx: str, name: str, line: int) -> bool:
-    """Has a launch waited for all its products before a line (from 1) of the text?
-
-    Where the assembler moves such a wait, it says that it has put one in, and the kernel is not to blame.
-    """
-    inside, before, after = False, "", ""
-    for number, text in enumerate(ptx.splitlines(), 1):
-        entry = _ENTRY.search(text)
-        inside = entry[1] == name if entry else inside
-        found = _GROUP.search(text) if inside else None
-        if found:
-            after = found[1] or "started"
-            before = after if number < line else before
-    return (before or after) == "0"  # with nothing before it, it stands at the head of a loop
+def _not_divided(log: str) -> Iterator[Message]:
+    for line in log.splitlines():
+        ignored = _NOT_DIVIDED.search(line)
+        if ignored:
+            few = "minimum register" in ignored["why"]
+            cause = "one of them needs more than it asks for" if few else ignored["why"].strip(" ;.") or "it cannot"
+            yield say.RegistersNotDivided(cause)
 
 
 def _product(program: Any, name: str, line: int | None) -> Any:

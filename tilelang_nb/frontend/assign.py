@@ -6,7 +6,7 @@ import ast
 import operator
 from typing import Any
 
-from ..language.dtypes import ALIASES, SCALARS, Dtype
+from ..language.dtypes import ALIASES, SCALARS, Dtype, cast_to
 from ..language.operands import described
 from ..language.promotion import as_type
 from ..language.values import Buffer, Region, Value, is_device, number
@@ -66,6 +66,9 @@ def unpack(walker: Any, target: ast.Tuple | ast.List, value: Any, node: ast.AST)
     if is_device(value):
         remedy = "unpack a tuple, or index it"
         raise Refusal(say.NotIterable(what=f"{described(value)} to unpack", remedy=remedy), target)
+    if isinstance(value, (int, float)):
+        remedy = f"give {len(target.elts)} values, separated by commas"
+        raise Refusal(say.NotIterable(what=f"{of_type(value)} to unpack", remedy=remedy), target)
     items = walker.locate(target, lambda: list(walker.intrinsics.bounded(value)))
     value = None
     stars = [at for at, part in enumerate(target.elts) if isinstance(part, ast.Starred)]
@@ -154,13 +157,16 @@ def annotated(walker: Any, node: ast.AnnAssign) -> None:
         return
     walker.builder.hint = node.target.id if isinstance(node.target, ast.Name) else None
     value = walker.evaluate(node.value)
-    dtype = _dtype_of(annotation(walker, node.annotation))
+    kind = annotation(walker, node.annotation)
+    dtype = _dtype_of(kind)
     if dtype is not None:
         found = value if is_device(value) else number(value)
         if isinstance(found, Value):
             value = found.astype(dtype)
         elif found is not None and not is_device(found):
             value = walker.locate(node.value, lambda: Value(as_type(_whole(found, dtype), dtype), dtype))
+        elif isinstance(kind, Dtype) and not getattr(value, "is_variable", False):
+            walker.locate(node.value, cast_to, value, dtype)  # which refuses it
         found = None
     box, value = [value], None
     bind_target(walker, node.target, box, node)

@@ -17,7 +17,7 @@ from ..language.loops import DeviceLoop
 from ..language.operands import described
 from ..language.promotion import integer_of, is_integer, join_operands
 from ..language.protocols import HASH, KEY
-from ..language.values import Buffer, Region, Value, derived, is_device, truth, written
+from ..language.values import Buffer, Region, Value, derived, is_device, number, truth, written
 from ..source import catalogue as say
 from ..source.diagnostic import Refusal
 from ..source.wording import with_article
@@ -67,6 +67,10 @@ def _extreme(python: Callable[..., Any], node: Any, items_of: Callable[[Any], An
         items = list(items_of(args[0])) if len(args) == 1 else list(args)
         if not any(isinstance(item, Value) for item in items):
             return python(items, **kwargs)
+        for item in items:
+            if number(item) is None:
+                problem = f"`{python.__name__}` of a device value and {described(item)}"
+                raise Refusal(say.BadArgument(problem=problem, remedy="give numbers, or elements of buffers"))
         if len(args) == 1:
             kwargs.pop("default", None)  # there are items
         if kwargs:
@@ -123,6 +127,8 @@ def _consuming(function: Any, items_of: Callable[[Any], Any]) -> Callable[..., A
         first = args[0]
         _check_iterable(first, function)
         try:
+            if function is builtins.sorted and "key" not in kwargs:
+                return function(_known_order(items_of(first)), *args[1:], **kwargs)
             return function(items_of(first), *args[1:], **kwargs)
         except Refusal as refusal:
             if refusal.message == HASH:
@@ -130,6 +136,15 @@ def _consuming(function: Any, items_of: Callable[[Any], Any]) -> Callable[..., A
             raise
 
     return consume
+
+
+def _known_order(items: Any) -> list[Any]:
+    """Items that Python can sort: TL128 for several of which one is a device value."""
+    found = list(items)
+    if len(found) > 1 and any(isinstance(item, Value) for item in found):
+        remedy = "put two in order with `T.min(a, b)` and `T.max(a, b)`"
+        raise Refusal(say.ValueNeededWhileBuilding(what="the order of device values", remedy=remedy))
+    return found
 
 
 def _taking(walker: Any, function: Any) -> Callable[..., Any]:
@@ -148,12 +163,22 @@ def _check_iterable(value: Any, function: Any) -> None:
     if isinstance(value, DeviceLoop):
         raise Refusal(say.RuntimeComprehensionBound(f"`{function.__name__}`"))
     if is_device(value):
-        raise Refusal(say.NotIterable(what=described(value), remedy="iterate over `range(n)`"))
+        raise Refusal(say.NotIterable(what=described(value), remedy=loop_over(value)))
 
 
-def _no_kernel_code(name: str) -> Callable[..., Any]:
+def loop_over(value: Any) -> str:
+    """What to write for an iteration over something of the device."""
+    if isinstance(value, Region):
+        return f"loop over its indices: `for i in range({value.shape[0]})`"
+    if isinstance(value, Buffer) and value.shape:
+        index = ", ".join(["i", *["..."][: len(value.shape) - 1]])
+        return f"loop over its indices, `for i in range({value.name}.shape[0])`, and read `{value.name}[{index}]`"
+    return "iterate over `range(n)`"
+
+
+def _no_kernel_code(name: str, remedy: str = "write the code into the kernel") -> Callable[..., Any]:
     def refuse(*_: Any, **__: Any) -> Any:
-        raise Refusal(say.UnsupportedSyntax(what=f"`{name}` in a kernel", remedy="write the code into the kernel"))
+        raise Refusal(say.UnsupportedSyntax(what=f"`{name}` in a kernel", remedy=remedy))
 
     return refuse
 
@@ -207,6 +232,7 @@ def table(intrinsics: Any) -> dict[int, Callable[..., Any]]:
         builtins.eval: _no_kernel_code("eval"),
         builtins.exec: _no_kernel_code("exec"),
         builtins.compile: _no_kernel_code("compile"),
+        builtins.breakpoint: _no_kernel_code("breakpoint", "print on the device with `T.print(x)`"),
         **questions(walker),
     }
     for name in NUMPY_TYPES:

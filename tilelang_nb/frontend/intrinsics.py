@@ -21,7 +21,7 @@ from ..language.values import written as written_of
 from ..source import catalogue as say
 from ..source.diagnostic import Refusal
 from .bindings import dtype_of_kind
-from .builtin_functions import table
+from .builtin_functions import loop_over, table
 from .conditional_bindings import ConditionalBindings
 from .contents import check_change, check_used_up, device_scope, noting, watched
 from .describing_text import Blank, DescribingText, device_values, text_needed
@@ -293,6 +293,9 @@ class Intrinsics:
         if is_device(right):
             remedy = "compare the elements in a loop"
             raise Refusal(say.NotIterable(what=f"{described(right)} on the right of `{op}`", remedy=remedy))
+        if isinstance(right, DeviceLoop):
+            found = self.in_range(left, right)
+            return found if op == "in" else self.not_(found)
         if isinstance(left, Value) or (
             isinstance(right, (list, tuple, set, frozenset, dict)) and any(isinstance(i, Value) for i in right)
         ):
@@ -302,6 +305,17 @@ class Intrinsics:
         else:
             found = left in (right if hasattr(type(right), "__contains__") else self.bounded(right))
         return found if op == "in" else self.not_(found)
+
+    def in_range(self, value: Any, loop: DeviceLoop) -> Any:
+        """`value in range(...)` with bounds that are known only when the kernel runs."""
+        number = value.dtype if isinstance(value, Value) else type(value).__name__
+        start, stop, step = loop.dims[0]
+        if loop.kind != "serial" or len(loop.dims) > 1 or isinstance(step, Value) or "int" not in number:
+            remedy = "compare with the bounds: `start <= x < stop`"
+            raise Refusal(say.BadArgument(problem="`in` of a `range` with runtime bounds", remedy=remedy))
+        inside = (lambda: value < stop) if step > 0 else (lambda: value > stop)
+        found = self.and_(start <= value if step > 0 else start >= value, inside)
+        return found if abs(step) == 1 else self.and_(found, lambda: (value - start) % abs(step) == 0)
 
     # -- names and comprehensions ----------------------------------------------------------------------------------
     def walrus(self, name: str, value: Any, place: tuple[int, int, int, int]) -> Any:
@@ -339,7 +353,7 @@ class Intrinsics:
         if isinstance(iterable, DeviceLoop):
             raise Refusal(say.RuntimeComprehensionBound())
         if is_device(iterable) or isinstance(iterable, (int, float)):
-            raise Refusal(say.NotIterable(what=described(iterable), remedy="iterate over `range(n)`"))
+            raise Refusal(say.NotIterable(what=described(iterable), remedy=loop_over(iterable)))
         if not hasattr(type(iterable), "__iter__") and not hasattr(type(iterable), "__getitem__"):
             raise Refusal(say.NotIterable(what=described(iterable), remedy="iterate over a list or a tuple"))
         walker = self.walker

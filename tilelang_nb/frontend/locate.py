@@ -157,6 +157,8 @@ def raised(error: BaseException) -> Message:
     remedy, text = "correct this line: it is Python that runs while the kernel is built", exception_text(error)
     if text.endswith(("buffer is not callable", "device value is not callable")):
         remedy = "read an element with brackets: `A[i]`"
+    elif isinstance(error, IndexError):
+        remedy = "index below its length: the last item is `[-1]`"
     return say.ExceptionWhileBuilding(exception=text, remedy=remedy)
 
 

@@ -52,6 +52,9 @@ def read_parameters(
                 )
             if argument.annotation is None:
                 problem = f"parameter `{argument.arg}` has no annotation"
+                if argument.arg in ("self", "cls") and argument is parameters(node)[0]:
+                    example = f"@staticmethod` above the kernel, and leave out `{argument.arg}"
+                    raise Refusal(say.MissingAnnotation(problem=problem, example=example), argument)
                 raise Refusal(missing_annotation(argument.arg, problem, node), argument)
             kind = annotations.get(argument.arg)
             if (

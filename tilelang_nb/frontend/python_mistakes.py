@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 
 from ..source.catalogue import SyntaxMistake
 
 # A pattern of Python's message, what is said in its place ("" for the message itself), and the remedy.
 _MEANINGS: tuple[tuple[str, str, str], ...] = (
     (r"expected ':'", "", "add the `:`"),
+    (r"expected 'else' after 'if' expression", "", "add what it is otherwise: `x if condition else y`"),
     (r"'(.)' was never closed", "", "add the closing bracket"),
     (r"unmatched '(.)'", "", "leave this bracket out, or open one before it"),
     (r"closing parenthesis .* does not match opening parenthesis", "", "make the two brackets of one kind"),
@@ -21,11 +23,6 @@ _MEANINGS: tuple[tuple[str, str, str], ...] = (
     (r"cannot assign to (.*?)(?: here)?(?:\.|$)", "cannot assign to {0}", "put a name or an element left of `=`"),
     (r"[Mm]aybe you meant '=='", "`=` where a value is compared", "write `==`"),
     (r"positional argument follows keyword", "", "move the arguments without a name before the others"),
-    (
-        r"invalid (?:non-printable )?character (.*)",
-        "the character {0} is not of Python",
-        "write another in its place",
-    ),
     (r"invalid decimal literal", "a number with letters in it", "put a space or an operator between them"),
     (r"leading zeros in decimal", "", "leave the zeros before the number out"),
     (r"(?:f-string: )?invalid syntax", "this is no Python", "correct the line: a word or sign is missing or too many"),
@@ -47,14 +44,50 @@ _MEANINGS: tuple[tuple[str, str, str], ...] = (
     (r".*makes remaining patterns unreachable", "", "put this case last"),
     (r"multiple assignments to name|attribute name repeated", "", "use each name once"),
     (r"default 'except:' must be last", "", "put it last"),
+    (
+        r"too many (?:nested parentheses|statically nested blocks)",
+        "",
+        "split it, with names or `@T.macro` for the parts",
+    ),
 )
+_CHARACTER = re.compile(r"invalid (?:non-printable )?character (.*U\+([0-9A-F]{4,6})\)?)")
+# Characters that editors, chats and pages put in the place of Python's.
+_MEANT = {
+    "“”„‟″«»": '"',
+    "‘’‚‛′´": "'",
+    "−–—‐‑‒―": "-",
+    "×∗·": "*",
+    "÷⁄∕": "/",
+    "≤": "<=",
+    "≥": ">=",
+    "≠": "!=",
+    "→": "->",
+}
+_MEANT_BY = {character: meant for characters, meant in _MEANT.items() for character in characters}
 
 
 def python_mistake(said: str) -> SyntaxMistake:
     """TL005 for a message of Python's parser or compiler."""
+    character = _CHARACTER.match(said)
+    if character is not None:
+        problem = f"the character {character[1]} is not of Python"
+        return SyntaxMistake(problem=problem, remedy=_in_its_place(chr(int(character[2], 16))))
     for pattern, problem, remedy in _MEANINGS:
         found = re.match(pattern, said) or (re.search(pattern, said) if pattern.startswith("[") else None)
         if found:
             groups = found.groups()
             return SyntaxMistake(problem=problem.format(*groups) or said, remedy=remedy.format(*groups))
     return SyntaxMistake(problem=said, remedy="correct the line")
+
+
+def _in_its_place(character: str) -> str:
+    """What to write for a character that is not of Python."""
+    category = unicodedata.category(character)
+    if category == "Zs":
+        return "put a space in its place"
+    if category in ("Cf", "Cc"):
+        return "remove the character"
+    plain = _MEANT_BY.get(character) or unicodedata.normalize("NFKC", character)
+    if plain.isascii() and plain.isprintable():
+        return f"write `{plain}` in its place"
+    return "write another in its place"

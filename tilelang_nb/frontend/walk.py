@@ -77,6 +77,7 @@ class Walker(Bindings):
         self.taken: dict[int, int] = {}  # items taken in this pass from an outside iterator
         self.statement: ast.AST = definition.node
         self.entered: set[int] = set()  # blocks of statements, by id, whose walk has begun
+        self.too_deep = False  # was it said that control flow is nested too deep?
         self.unsure = 0  # above 0 in the body of a refused statement
         self.binders: dict[ast.AST, ast.AST] = {}  # node that binds a name -> its statement
         self.first_binders: dict[ast.AST, ast.AST] = {}  # statement -> node that TL133 was said at
@@ -351,6 +352,9 @@ class Walker(Bindings):
             loops, scope = loops + (scope.kind in LOOPS), scope.parent
         deep = self.scope.depth >= self.limits.nesting
         if deep or loops >= self.limits.loops:
+            if self.unsure and self.too_deep:
+                raise Poisoned  # of what is nested in it, too, that is said already
+            self.too_deep = True
             count, what = (self.limits.nesting, "control flow") if deep else (self.limits.loops, "loops")
             also = ", where every `elif` nests one deeper" if deep else ""
             remedy = "split the chain, or loop over a list of its cases" if deep else "use fewer loops"

@@ -129,11 +129,18 @@ def wgmma_gemm(
     clear_accum: Any = False,
     annotations: dict | None = None,
 ) -> None:
-    """`T.gemm` that the caller waits for with `T.wait_wgmma`.
+    """`T.gemm` that runs on while the next statements do, until the caller waits for it with `T.wait_wgmma`.
 
-    On sm_90a it runs on while the next statements do, where both operands are tiles that `T.tma_copy` fills and that
-    nothing but products use.  Elsewhere it is done as `T.gemm`, complete when the call returns, so the wait has nothing
-    to wait for.
+    On sm_90a a product of warp groups, whoever fills its tiles.  It takes A and B from shared memory, or A from a
+    fragment, and accumulates into a fragment.  Operands may be rows or columns of larger tiles, and versions of a ring
+    (`A_s[stage, :, :]`): rows from a multiple of 8, columns from a multiple of 32 bytes along K (of what one box holds,
+    64 elements of 16 bits, where K runs down the rows).  Whole warp groups execute it, all of the block or those of a
+    part of `T.ws`.
+    C may not be read or written before `T.wait_wgmma(0)`, or before `T.wait_wgmma(n)` with n later products; nor
+    may A and B be written.  In `T.Pipelined`, where copies of later turns would overwrite the tiles of a product that
+    still runs when its turn ends, it is waited for at once.
+    Where wgmma does not take the operands, and on other architectures, it is done as `T.gemm`, complete when the call
+    returns; the decisions say why.  `clear_accum`, `policy`, dtypes: as of `T.gemm`.
     Errors: as `T.gemm` (TL204, TL205, TL004).  Source: upstream `tilelang/language/gemm_op.py`.
     """
     _gemm("T.wgmma_gemm", A, B, C, transpose_A, transpose_B, policy, clear_accum, 1, 0, None, "open")

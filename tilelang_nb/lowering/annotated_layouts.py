@@ -116,17 +116,21 @@ def give_up(buffer: Any, reason: str, launch: LaunchContext) -> None:
 
 
 def give_way(tile: Any, boxes: Any, launch: LaunchContext) -> None:
-    """A tile that bulk copies fill lies as they have it; that is as annotated where both are one order.
+    """A tile that bulk copies fill, or warp groups multiply, lies as they have it; that is as annotated where both are
+    one order.
 
     boxes: its `TensorTile`, None for one that the compiler fills.
     """
-    order = launch.orders[tile]
+    order = launch.orders.pop(tile)
+    named = tile  # that of the text, where this one has several versions
+    for other in [one for one, known in launch.orders.items() if known is order]:
+        named = other
+        launch.orders.pop(other)
     if boxes is not None and boxes.swizzle and boxes.boxes == 1:
         chunks = boxes.swizzle // CHUNK_BYTES
         if order.swizzle == Swizzle(CHUNK_BYTES // boxes.itemsize, ROWS // chunks, chunks):
-            launch.orders.pop(tile)
             return
-    give_up(tile, "bulk copies lay it out in boxes, swizzled as wide as they are", launch)
+    give_up(named, "bulk copies and warp groups take it in boxes, swizzled as wide as they are", launch)
 
 
 def ordered_tiles(function: Any, launch: LaunchContext) -> Any:

@@ -24,6 +24,7 @@ from tilelang_nb.language.tile_program import RegionOperand, TileCall, operation
 
 from .context import FRAGMENT, SHARED, LaunchContext
 from .gemm.engine import choose
+from .gemm.wgmma import REFUSED
 from .jumps import structured_continues
 from .ops import atomic_region, copy, cp_async, fill, im2col, private_reduce, transpose
 from .ops.elementwise import box
@@ -176,12 +177,15 @@ class _Legaliser:
     ) -> Any:
         """The call with operands in the memory it needs; others are copied there and, where written, back."""
         before, after, operands = [], [], dict(call.operands)
+        refused = self.launch.facts.get(REFUSED, {})
         for field, wanted in memory.items():
             given = call[field]
             if self._fits(given, wanted):
                 continue
             operands[field] = self._temporary(wanted, given, "fragment" if wanted == FRAGMENT else "tile")
             before.append(tir.AllocBuffer(operands[field].buffer, None, call.span))
+            if given.buffer in refused:
+                refused[operands[field].buffer] = refused[given.buffer]
             if field != written or reads_target:
                 before.append(self._copy(given, operands[field], call))
             if field == written:

@@ -29,7 +29,7 @@ from .annotated_layouts import ordered_tiles
 from .architecture import capability
 from .context import SHARED, LaunchContext, SharedBuffer
 from .nests import WARP_GROUPS
-from .rewrite import elements, map_children, nothing, scope, sequence, substitute, with_body
+from .rewrite import constant, elements, map_children, nothing, scope, sequence, substitute, with_body
 from .signals import SIGNALS, TURNS, is_at
 from .views import root, views
 
@@ -49,6 +49,9 @@ SWIZZLE_ALIGNMENT = 1024  # where a tile begins that bulk copies swizzle
 TILES = "tensor tiles"  # the fact: shared tiles in the layout of bulk copies
 WRITTEN = "tiles of threads"  # the fact: those of them that ordinary instructions write
 MAPPED = "mapped tiles"  # the fact: those of them that ordinary instructions read or write
+DESCRIPTOR = "tl_wgmma_descriptor"  # of a matrix in a tile, which products of warp groups read
+PRODUCTS_OVER = "tirx.ptx.wgmma_wait_group"
+_EXTERN = ("tirx.call_extern", "tirx.call_pure_extern")
 _SMALL = 1024  # bytes; sharing a smaller tile saves less than the barriers it costs
 
 
@@ -121,9 +124,11 @@ class _Lifetimes:
         self.position = 0
         self.uses: list[set[Any]] = []  # of the loops around, innermost last
         self.signals = False  # mbarriers: threads are not in step, every tile is alive throughout
+        self.read_on: set[Any] = set()  # by products of warp groups that nothing has waited for
         self.groups: list[tuple[int, int, set[Any]]] = []
         self._handlers = [(tvm.ir.Var, self._variable), (tvm.ir.Call, self._call)]
         self._statement(body)
+        self._still_read()
         if self.groups:
             begin, end = self.groups[0][0], self.groups[-1][1]
             for buffer in set().union(*(used for _, _, used in self.groups)):
@@ -138,9 +143,20 @@ class _Lifetimes:
                 used.add(owner)
 
     def _call(self, call: Any) -> None:
-        signal = getattr(call.op, "name", "") in SIGNALS and not is_at(call, self.turns)
+        name = getattr(call.op, "name", "")
+        if name in _EXTERN and str(call.args[0].value) == DESCRIPTOR:
+            tvm_ffi.structural_walk(call, (tvm.ir.Var, lambda var: self.read_on.add(root(var, self.sources))))
+        elif name == PRODUCTS_OVER:
+            self._still_read()
+            if constant(call.args[0]) == 0:
+                self.read_on.clear()
+        signal = name in SIGNALS and not is_at(call, self.turns)
         if signal or operation_name(call) in ("barrier_wait", "cluster_wait"):
             self.signals = True
+
+    def _still_read(self) -> None:
+        for owner in self.read_on:
+            self._variable(owner)
 
     def _within(self, *parts: Any) -> tuple[int, int, set[Any]]:
         """Walk parts of a loop; positions of its start and end, and the tiles it uses."""

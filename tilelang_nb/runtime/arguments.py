@@ -214,9 +214,9 @@ def _check_shapes(
         expected = f"{dimensions}, shape {symbols.written(parameter.shape)}"
         given = f"{_count(array.ndim, 'dimension')}, shape {array.shape}"
         remedy = f"pass an array of {dimensions}"
-        shape = [symbols.evaluate(dimension) for dimension in parameter.shape]
-        if None not in shape and math.prod(map(int, shape)) == array.size and array.flags.c_contiguous:
-            remedy = f"pass `{PLACEHOLDER}.reshape({tuple(shape)})`"
+        sizes = [extent for extent in map(symbols.evaluate, parameter.shape) if extent is not None]
+        if len(sizes) == len(parameter.shape) and math.prod(sizes) == array.size and array.flags.c_contiguous:
+            remedy = f"pass `{PLACEHOLDER}.reshape({tuple(sizes)})`"
         mistakes.add(say.ArgumentMismatch(parameter.name, expected, given, remedy))
     _bind_symbols(right, arrays, symbols, mistakes)
     known = {}

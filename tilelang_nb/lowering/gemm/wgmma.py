@@ -26,7 +26,7 @@ from tilelang_nb.layout.wgmma import (
 )
 
 from ..context import FRAGMENT, Inference, LaunchContext
-from ..hopper.tensor_tiles import STEP, TURNED_DEPTH, TensorTile
+from ..hopper.tensor_tiles import STEP, TURNED_DEPTH, TensorTile, out_of_step
 from ..index_arithmetic import fold
 from ..ops.all_reduce import unrolled
 from ..rewrite import constant, dtype_of, element_bytes, nothing, scope, sequence
@@ -38,9 +38,10 @@ from .packing import packed
 REGISTER = 4  # bytes
 OPERANDS = "operands of warp groups"  # the fact: products, each with its engine
 PACKED = "packed operands"  # the fact: per-thread arrays that hold fragments as products take them
-GROUPED = "accumulators of warp groups"  # the fact, where some products are theirs and others are not
+GROUPED = "accumulators of warp groups"  # the fact: those of products that warp groups multiply
 REFUSED = "products of warps"  # the fact: why products are not those of warp groups, by accumulator
 RUNNING = "running products"  # the fact: accumulators of products that `T.wait_wgmma` waits for
+OVER_AT_ONCE = "products that are waited for"  # the fact: accumulators of products that do not run on, and why
 DESCRIPTOR = "tl_wgmma_descriptor"
 REGISTER_FENCE = "tl_register_fence"
 _F32 = {"float32": "f32"}
@@ -58,13 +59,14 @@ _OPERANDS = {
 
 @dataclass(frozen=True)
 class GroupEngine:
-    """How a product runs.  columns, depth: of an instruction.  strip: columns of C that stay together."""
+    """How a product runs.  columns, depth: of an instruction.  reason: why it does not run on as the text lets it."""
 
     grid: GroupGrid
     columns: int
     depth: int
     kinds: tuple[str, str, str]
     turned: tuple[bool, bool]
+    reason: str = ""
 
     @property
     def form(self) -> str:
@@ -79,14 +81,12 @@ class GroupEngine:
         """Says that these are tensor cores, as other engines do."""
         return self.form
 
-    @property
-    def reason(self) -> str:
-        """Why nothing faster."""
-        return ""
 
+def choose(call: TileCall, tiles: dict[Any, TensorTile], threads: int, decided: bool = False) -> GroupEngine | str:
+    """The engine of a gemm whose operands have the layout of bulk copies, or why there is none.
 
-def choose(call: TileCall, tiles: dict[Any, TensorTile], threads: int) -> GroupEngine | str:
-    """The engine of a gemm whose operands have the layout of bulk copies, or why there is none."""
+    decided: where its operands begin in their tiles was looked at before.
+    """
     a, b, c = call["a"], call["b"], call["c"]
     dtype = operand_dtype(call)
     if dtype not in _OPERANDS or dtype_of(c.buffer) not in _OPERANDS[dtype][1]:
@@ -96,8 +96,8 @@ def choose(call: TileCall, tiles: dict[Any, TensorTile], threads: int) -> GroupE
         return f"wgmma accumulates in registers, and `{c.buffer.name}` is in shared memory"
     if b.buffer not in tiles or not (held or a.buffer in tiles):
         return "wgmma takes its operands from tiles that bulk copies fill"
-    if not _whole(b, tiles) or not (_whole_fragment(a) if held else _whole(a, tiles)):
-        return "wgmma takes whole tiles"
+    if held and not _whole_fragment(a):
+        return "wgmma takes whole fragments"
     if held and call.boolean("transpose_a"):
         return "wgmma takes A from registers only as it is"
     word = _OPERANDS[dtype][0]
@@ -107,6 +107,9 @@ def choose(call: TileCall, tiles: dict[Any, TensorTile], threads: int) -> GroupE
         tile = tiles[region.buffer]
         if is_turned and tile.itemsize != 2:
             return f"wgmma takes `{region.buffer.name}` only with its depth along the rows of memory"
+        problem = "" if decided else out_of_step(region, tile, is_turned)
+        if problem:
+            return problem
     size = tiles[b.buffer].itemsize
     if other != word and size != 1:
         return "the operands have two types"
@@ -129,14 +132,6 @@ def _whole_fragment(region: RegionOperand) -> bool:
     )
 
 
-def _whole(region: RegionOperand, tiles: dict[Any, TensorTile]) -> bool:
-    tile = tiles[region.buffer]
-    begins = region.begin[-2:]
-    return extents(region) == (tile.rows, tile.columns) and all(
-        isinstance(begin, tir.IntImm) and int(begin) == 0 for begin in begins
-    )
-
-
 def registers_of(accumulator: Any, threads: int) -> int:
     """Registers of each thread that a tile of C takes."""
     rows, columns = (int(extent) for extent in accumulator.shape[-2:])
@@ -154,12 +149,10 @@ def _each(buffer: Any) -> int:
 
 
 def engine_of(call: TileCall, launch: LaunchContext, threads: int) -> GroupEngine | None:
-    """The engine, where the operands' tiles have the layout of bulk copies."""
-    tiles = launch.facts.get(TILES, {})
-    tile = tiles.get(call["b"].buffer)
-    if tile is None or not tile.swizzled or call["c"].buffer in launch.facts.get(REFUSED, {}):
+    """The engine of a product that warp groups multiply."""
+    if call["c"].buffer not in launch.facts.get(GROUPED, ()):
         return None
-    found = choose(call, tiles, threads)
+    found = choose(call, launch.facts.get(TILES, {}), threads, decided=True)
     return found if isinstance(found, GroupEngine) else None
 
 
@@ -202,7 +195,11 @@ def lower(call: TileCall, launch: LaunchContext, engine: GroupEngine) -> tir.Stm
         packing = [tir.AllocBuffer(words), _packed_operand(a.buffer, words, slabs, steps, launch)]
 
     def descriptor(region: RegionOperand, tile: TensorTile, turned: bool, line: Any, k: Any) -> Any:
-        offset = tile.turned(line, k) if turned else tile.lines(line, k)
+        row, column = region.begin[-2:]
+        if turned:
+            offset = tile.turned(line + column, k) + row * tile.span
+        else:
+            offset = tile.lines(line + row, k + fold(column // (STEP // tile.itemsize), launch.analyzer))
         return _descriptor(region, tile, offset, turned, launch)
 
     def multiply(i: int, part: int, k: Any) -> tir.Stmt:
@@ -226,6 +223,7 @@ def lower(call: TileCall, launch: LaunchContext, engine: GroupEngine) -> tir.Stm
         *packing,
         *_seen(call, launch),
         *total.before(cleared=False),
+        *([_registers_fence(total.total)] if slabs * parts > 1 and _adds_at_once(call) else []),
         tir.Evaluate(ptx["wgmma.fence.sync.aligned"]()),
         unrolled("k", steps, step),
         tir.Evaluate(ptx["wgmma.commit_group.sync.aligned"]()),
@@ -235,6 +233,14 @@ def lower(call: TileCall, launch: LaunchContext, engine: GroupEngine) -> tir.Stm
     else:
         launch.facts.setdefault(RUNNING, {})[c.buffer] = None
     return sequence(body, call.span)
+
+
+def _adds_at_once(call: TileCall) -> bool:
+    """Is the product over when the next statement begins, and adds to what is in C?  Then all of C is in its registers
+    before it starts: the device compiler would write zeros into some of them while instructions of it run, and wait.
+    """
+    clear = call["clear_accum"]
+    return call["asynchronous"] is None and isinstance(clear, tir.IntImm) and not int(clear)
 
 
 def _seen(call: TileCall, launch: LaunchContext) -> list[tir.Stmt]:

@@ -1,17 +1,14 @@
-"""Launches that copy with `T.tma_copy` by themselves: how their tiles lie in shared memory, and what multiplies them.
+"""Launches that copy with `T.tma_copy` by themselves: which tiles such copies move, and why they do not.
 
-A tile that such copies fill or store, and that beside them products alone read, is swizzled as wgmma wants it, if the
-products are ones that wgmma takes; any other tile is stored row by row, and everybody may read it.  Registers are
-divided as `T.set_max_nreg` says, in `T.ws`.
+A tile lies row by row, unless `operand_tiles.py` finds that warp groups multiply it.  Registers are divided as
+`T.set_max_nreg` says, in `T.ws`.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 import tvm
-import tvm_ffi
 from tvm import tirx as tir
 
 from tilelang_nb.language.tile_program import RegionOperand, TileCall, read, statement_name
@@ -19,7 +16,6 @@ from tilelang_nb.source import catalogue as say
 
 from ..architecture import capability
 from ..context import LaunchContext, ThreadSet
-from ..gemm import wgmma
 from ..launches import THREAD_EXTENT
 from ..nests import WARP_GROUPS, threads_of_part
 from ..ops.mbarriers import BY_HAND
@@ -30,11 +26,9 @@ from ..shared_memory import TILES
 from .bulk_loads import MOST_RANK, aligned
 from .clusters import prepare_clusters
 from .copies_ahead import start_ahead
-from .decision import DISABLE
 from .followed import Followed
-from .operand_tiles import free_registers
 from .roles import ONE_BLOCK
-from .tensor_tiles import PLAIN_ALIGNMENT, TensorTile, boxes_of, plain_tile, tensor_tile
+from .tensor_tiles import PLAIN_ALIGNMENT, TensorTile, boxes_of, plain_tile
 
 FIRST = 90  # the architecture that has bulk copies
 
@@ -61,14 +55,12 @@ def _asked(body: Any) -> bool:
 
 
 class _Found:
-    """copies: `T.tma_copy`; products: with their threads.  registers: is `T.set_max_nreg` carried out?"""
+    """copies: `T.tma_copy`.  registers: is `T.set_max_nreg` carried out?"""
 
     def __init__(self, launch: LaunchContext):
         self.launch = launch
         self.copies: list[TileCall] = []
-        self.products: list[tuple[TileCall, ThreadSet]] = []
         self.registers = False
-        self.used: Counter[Any] = Counter()
 
     def statement(self, node: Any, threads: ThreadSet) -> None:
         if isinstance(node, tir.AttrStmt) and node.attr_key == WARP_GROUPS:
@@ -76,12 +68,8 @@ class _Found:
         name = statement_name(node)
         if name == "tma_copy":
             self.copies.append(read(node.value, node.span))
-        elif name == "gemm":
-            self.products.append((read(node.value, node.span), threads))
         elif name == "set_max_nreg":
             self.registers |= divides_registers(self.launch, threads)
-        if not isinstance(node, tir.SeqStmt | tir.For | tir.While | tir.AttrStmt | tir.IfThenElse | tir.AllocBuffer):
-            tvm_ffi.structural_walk(node, (tvm.ir.Var, lambda var: self.used.update([var])))
 
         def visit(child: Any) -> Any:
             self.statement(child, threads)
@@ -112,7 +100,7 @@ def _lay_out(found: _Found, launch: LaunchContext) -> None:
             continue
         assert tile is not None
         tiles[shared.buffer] = tile
-    launch.facts[TILES] = {**tiles, **_swizzled(found, tiles, launch)}
+    launch.facts[TILES] = tiles
 
 
 def _remedy(call: TileCall, tile: TensorTile | None) -> str:
@@ -173,33 +161,3 @@ def _apart(array: Any, itemsize: int, launch: LaunchContext) -> str | None:
     elif len(array.shape) > 1 and not aligned(array, itemsize, launch, Followed(launch.function, launch)):
         return f"the rows of `{array.name}` are not known to be multiples of 16 bytes"
     return None
-
-
-def _is_whole(call: TileCall) -> bool:
-    """Does a copy move all of a tile, or of one of its last two dimensions?"""
-    shared = _shared(call)
-    sides = zip(shared.extent[-2:], shared.buffer.shape[-2:])
-    return all(constant(extent) == constant(size) for extent, size in sides)
-
-
-def _swizzled(found: _Found, tiles: dict[Any, TensorTile], launch: LaunchContext) -> dict[Any, TensorTile]:
-    """The tiles that products of warp groups read and nothing else does."""
-    if launch.arch != "sm_90a" or any(launch.options.get(name) for name in DISABLE):
-        return {}
-    most = free_registers(launch.threads)
-    wanted = {buffer: tile for buffer in tiles if (tile := tensor_tile(buffer)) is not None}
-    while True:
-        known: Counter[Any] = Counter(_shared(call).buffer for call in found.copies if _is_whole(call))
-        refused: set[Any] = set()
-        for call, threads in found.products:
-            operands = [call[name].buffer for name in ("a", "b")]
-            mine = [buffer for buffer in operands if buffer in wanted]
-            fits = len(mine) == 2 and isinstance(wgmma.choose(call, wanted, threads.count), wgmma.GroupEngine)
-            if fits and wgmma.registers_of(call["c"].buffer, threads.count) <= most:
-                known.update(operands)
-            else:
-                refused |= set(mine)
-        refused |= {buffer for buffer in wanted if known[buffer] != found.used[buffer]}
-        if not refused:
-            return wanted
-        wanted = {buffer: tile for buffer, tile in wanted.items() if buffer not in refused}

@@ -10,9 +10,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from tilelang_nb.language.tile_program import read
 from tilelang_nb.layout.wgmma import GROUP
 from tilelang_nb.source.diagnostic import Diagnostic
 
+from ..annotated_layouts import give_way
 from ..context import LaunchContext
 from ..fragments_of_parts import own_fragments
 from ..gemm.wgmma import GROUPED, REFUSED
@@ -25,9 +27,11 @@ from .by_hand import prepare
 from .decision import ARCHITECTURE, DISABLE, NoRoles, Specialisation, enabled, specialisation
 from .operand_tiles import ENABLE, operand_tiles
 from .roles import specialised
+from .running_products import waited_for
 from .tile_statements import is_product
 
 ROLES = "roles"
+CHOSEN = "warp groups by choice"  # the fact: products of warp groups in a launch that can be lowered without them
 FAILED = "tl.failed_roles"  # the option that lowering gives itself: by launch, why its division failed, and where
 
 
@@ -39,7 +43,7 @@ def plan_copies(function: Any, launch: LaunchContext) -> Any:
         reason = _not_tried(function, launch)
         if reason and any(map(multiplies, launch.facts["pipelines"])):
             launch.facts[ROLES] = reason
-        return planned
+        return _in_step(planned, launch)
     most = int(launch.options.get(MOST_STAGES, 1 << 30))
     plans = [replace(plan, stages=min(plan.stages, most)) for plan in find_pipelines(function)]
     if not any(map(multiplies, plans)):
@@ -54,14 +58,28 @@ def plan_copies(function: Any, launch: LaunchContext) -> Any:
 
 
 def _in_step(function: Any, launch: LaunchContext) -> Any:
-    """The launch; its products by warp groups where all threads of the block execute them together."""
-    if BY_HAND not in launch.facts and any(map(is_product, each_statement(function.body))):
-        found = operand_tiles(function, launch)
-        launch.facts[REFUSED] = found.refused
-        if found.accumulators:
-            launch.facts[TILES] = {**launch.facts.get(TILES, {}), **found.tiles}
-            launch.facts[GROUPED] = found.accumulators
-            launch.facts[WRITTEN] = launch.facts[MAPPED] = set(found.tiles)
+    """The launch; products by warp groups where all threads of a block or of a part of `T.ws` execute them together."""
+    calls = [read(node.value, node.span) for node in each_statement(function.body) if is_product(node)]
+    asked = {call["c"].buffer for call in calls if call["asynchronous"] is not None}  # by `T.wgmma_gemm`
+    every = bool(calls) and (enabled(launch) or BY_HAND in launch.facts)
+    if launch.arch != ARCHITECTURE or not (every or asked):
+        return function
+    off = _off(launch.function, launch)
+    if off is not None:
+        launch.facts[REFUSED] = dict.fromkeys(asked, str(off))
+        return function
+    function = waited_for(function, launch)
+    found = operand_tiles(function, launch, asked, every)
+    launch.facts[REFUSED] = found.refused
+    if found.accumulators:
+        launch.facts[TILES] = {**launch.facts.get(TILES, {}), **found.tiles}
+        launch.facts[GROUPED] = found.accumulators
+        launch.facts[WRITTEN] = found.written & found.tiles.keys()
+        launch.facts[MAPPED] = found.touched & found.tiles.keys()
+        for tile in found.tiles.keys() & launch.orders.keys():
+            give_way(tile, found.tiles[tile], launch)
+        if BY_HAND not in launch.facts:
+            launch.facts[CHOSEN] = True
     return function
 
 
@@ -72,8 +90,12 @@ def multiplies(plan: Pipeline) -> bool:
 
 def _not_tried(function: Any, launch: LaunchContext) -> NoRoles | None:
     """Why a launch that might be divided is not, before its text is looked at; None where nobody asks for it."""
-    if launch.arch != ARCHITECTURE or not launch.options.get(ENABLE):
-        return None
+    asked = launch.arch == ARCHITECTURE and launch.options.get(ENABLE)
+    return _off(function, launch) if asked else None
+
+
+def _off(function: Any, launch: LaunchContext) -> NoRoles | None:
+    """Why nothing of a launch is left to warp groups; None where it may be."""
     failed = launch.options.get(FAILED, {}).get(_name(function))
     if failed is not None:
         return NoRoles(*failed)
@@ -86,8 +108,8 @@ def _name(function: Any) -> str:
 
 
 def has_roles(launch: LaunchContext) -> bool:
-    """Was the launch divided, or does it multiply by warp groups by the compiler's choice?"""
-    return isinstance(launch.facts.get(ROLES), Specialisation) or GROUPED in launch.facts
+    """Was the launch divided, or does it multiply by warp groups where warps could do it, too?"""
+    return isinstance(launch.facts.get(ROLES), Specialisation) or CHOSEN in launch.facts
 
 
 def added_threads(launch: LaunchContext) -> int:
@@ -104,15 +126,18 @@ def without_roles(
     reasons = {}
     for launch in launches:
         found = next((one for one in launch.diagnostics if one.severity == "error"), None)
-        if isinstance(launch.facts.get(ROLES), Specialisation):
-            reasons[_name(launch.function)] = _reason(found or fault)
+        if has_roles(launch):
+            divided = isinstance(launch.facts.get(ROLES), Specialisation)
+            reasons[_name(launch.function)] = _reason(found or fault, "divided" if divided else "with warp groups")
+        else:
+            reasons[_name(launch.function)] = _reason(None, "")
     return {**options, DISABLE[0]: True, FAILED: reasons}
 
 
-def _reason(found: Diagnostic | None) -> tuple[str, Any]:
+def _reason(found: Diagnostic | None, how: str) -> tuple[str, Any]:
     if found is None:
         return "another launch of the kernel could not be lowered with its products by warp groups", None
     report = getattr(found.said, "report", "")
     if report:
-        return f"divided, {found.message}, a fault of tilelang_nb; please report it: {report}", None
-    return f"divided, it could not be compiled: {found.message}", found.span
+        return f"{how}, {found.message}, a fault of tilelang_nb; please report it: {report}", None
+    return f"{how}, it could not be compiled: {found.message}", found.span

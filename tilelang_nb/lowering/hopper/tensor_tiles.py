@@ -10,13 +10,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ..rewrite import dtype_of, element_bytes
+from tvm import tirx as tir
+from tvm.sym import Analyzer
+
+from ..rewrite import constant, dtype_of, element_bytes
 
 LAYOUTS = {128: 1, 64: 2, 32: 3}  # swizzle in bytes, the widest first -> layout of a descriptor
 ALIGNMENT = 1024  # bytes of shared memory, after which every swizzle repeats
 PLAIN_ALIGNMENT = 128  # bytes, for a tile that is not swizzled
 MOST_ROWS = 256  # of a box, and columns
 MOST_BOXES = 64  # that one copy is made of
+ROWS_OF_SWIZZLE = 8  # after which it repeats: where a matrix may begin
 STEP = 32  # bytes of one instruction along the depth
 TURNED_DEPTH = 16  # rows of one instruction along the depth, where columns of memory are rows of the matrix
 
@@ -78,17 +82,43 @@ def plain_tile(buffer: Any) -> TensorTile | None:
     return None if tile.span % 16 or (one_of_many and tile.bytes % PLAIN_ALIGNMENT) else tile
 
 
-def tensor_tile(buffer: Any) -> TensorTile | None:
-    """The layout of a shared tile whose last two dimensions hold a matrix; None where there is none."""
+def tensor_tile(buffer: Any, most: int | None = MOST_ROWS) -> TensorTile | None:
+    """The layout of a shared tile whose last two dimensions hold a matrix; None where there is none.
+
+    most: rows that it may have; None for one that no bulk copy moves, whose boxes are of any height.
+    """
     if len(buffer.shape) < 2:
         return None
     rows, columns = (int(extent) for extent in buffer.shape[-2:])
     itemsize = element_bytes(buffer)
     span = next((span for span in LAYOUTS if columns * itemsize % span == 0), 0)
     tile = TensorTile(rows, columns, itemsize, span)
-    if not span or rows % 8 or rows > MOST_ROWS:  # eight rows are what a swizzle repeats after
+    if not span or rows % ROWS_OF_SWIZZLE or (most is not None and rows > most):
         return None
     return tile
+
+
+def out_of_step(region: Any, tile: TensorTile, turned: bool) -> str:
+    """Why no matrix descriptor sees a region of a swizzled tile, in words of the text; "" where one does.
+
+    turned: its rows in memory run along the depth of the product.
+    """
+    name, (row, column) = region.buffer.name, region.begin[-2:]
+    if not is_multiple(row, ROWS_OF_SWIZZLE):
+        return f"wgmma takes rows that begin at a multiple of {ROWS_OF_SWIZZLE}: of `{name}` they are not known to"
+    each = tile.piece if turned else STEP // tile.itemsize
+    if not is_multiple(column, each):
+        return f"wgmma takes columns that begin at a multiple of {each}: of `{name}` they are not known to"
+    columns = int(region.extent[-1])
+    if turned and columns % each:
+        return f"wgmma takes whole pieces of {each} columns of `{name}`, and these are {columns}"
+    return ""
+
+
+def is_multiple(index: Any, of: int) -> bool:
+    """Is an index known to be one?"""
+    known = constant(index)
+    return known % of == 0 if known is not None else constant(Analyzer().simplify(tir.floormod(index, of))) == 0
 
 
 def misfit(buffer: Any) -> str:
@@ -100,9 +130,10 @@ def misfit(buffer: Any) -> str:
         fitting = -(-size // STEP) * STEP // itemsize
         have = f"those of `{buffer.name}`, {columns} of {dtype_of(buffer)}, have {size:,}; {fitting} columns would do"
         return f"bulk copies and wgmma take rows of multiples of {STEP} bytes: {have}"
-    if rows % 8 or rows > MOST_ROWS:
-        taken = f"bulk copies and wgmma take tiles of up to {MOST_ROWS} rows, in whole eights"
-        return f"{taken}: `{buffer.name}` has {rows}"
+    if rows % ROWS_OF_SWIZZLE:
+        return f"bulk copies and wgmma take rows in whole eights: `{buffer.name}` has {rows}"
+    if rows > MOST_ROWS:
+        return f"bulk copies take tiles of up to {MOST_ROWS} rows: `{buffer.name}` has {rows}"
     return ""
 
 
@@ -110,39 +141,47 @@ def misfit(buffer: Any) -> str:
 class Box:
     """What one instruction moves of a region of a tile.
 
-    row, column: of its first element in the region.  place: the indices in the tile of where it lies, counted from the
-    region's start: in a swizzled tile the boxes stand one after the other.
+    row, column: of its first element in the region.
     """
 
     row: int
     column: int
     rows: int
     columns: int
-    place: tuple[int, int]
 
 
 def boxes_of(tile: TensorTile, shared: Any) -> list[Box]:
     """The boxes of a region of a shared tile, in their order; none where no bulk copies move it.
 
-    shared: the region, with constant extents: all of a swizzled tile, whole rows of any other one.
+    shared: the region, with constant extents: whole rows of the tile.
     """
     rows, columns = rows_and_columns(shared)
     if tile.swizzled:
-        found = []
-        for box in range(tile.boxes):
-            place = divmod(box * tile.box_bytes // tile.itemsize, tile.columns)
-            found.append(Box(0, box * tile.piece, tile.rows, tile.piece, place))
-        return found
+        return [Box(0, box * tile.piece, rows, tile.piece) for box in range(tile.boxes)]
     if columns <= MOST_ROWS:
         high = next(part for part in range(min(rows, MOST_ROWS), 0, -1) if rows % part == 0)
         if high * tile.span % PLAIN_ALIGNMENT and high != rows:
             return []
-        return [Box(row, 0, high, columns, (row, 0)) for row in range(0, rows, high)]
+        return [Box(row, 0, high, columns) for row in range(0, rows, high)]
     step = PLAIN_ALIGNMENT // tile.itemsize
     wide = next((part for part in range(MOST_ROWS // step * step, 0, -step) if columns % part == 0), 0)
     if not wide or rows * (columns // wide) > MOST_BOXES:
         return []
-    return [Box(row, column, 1, wide, (row, column)) for row in range(rows) for column in range(0, columns, wide)]
+    return [Box(row, column, 1, wide) for row in range(rows) for column in range(0, columns, wide)]
+
+
+def place_of(tile: TensorTile, shared: Any, box: Box) -> list[Any]:
+    """The indices in memory of the first element of a box of a region: pieces of swizzled rows stand one box after the
+    other.
+    """
+    begin = list(shared.begin)
+    if not tile.swizzled:
+        begin[-1] = begin[-1] + box.column if box.column else begin[-1]
+        if box.row:
+            begin[-2] = begin[-2] + box.row
+        return begin
+    element = begin[-2] * tile.piece + box.column * tile.rows
+    return [*begin[:-2], tir.floordiv(element, tile.columns), tir.floormod(element, tile.columns)]
 
 
 def rows_and_columns(shared: Any) -> tuple[int, int]:

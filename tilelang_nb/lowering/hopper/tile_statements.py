@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from tvm import tirx as tir
 
 from tilelang_nb.language.tile_program import RegionOperand, TileCall, operation, read, region, statement_name
+
+from ..index_arithmetic import manageable
+from ..rewrite import each_statement, substitute, variables
 
 
 def evaluate(name: str, span: Any, *operands: Any) -> Any:
@@ -17,6 +21,28 @@ def evaluate(name: str, span: Any, *operands: Any) -> Any:
 def is_product(node: Any) -> bool:
     """Is a statement a matrix product?"""
     return statement_name(node) == "gemm"
+
+
+def bindings(body: Any) -> dict[Any, Any]:
+    """The values of the variables that are bound in a statement, over those that are not."""
+    found: dict[Any, Any] = {}
+    for node in each_statement(body):
+        if isinstance(node, tir.Bind) and manageable(node.value):
+            value = substitute(node.value, {var: found[var] for var in variables(node.value) & found.keys()})
+            if manageable(value):
+                found[node.var] = value
+    return found
+
+
+def at_known_places(call: TileCall, values: dict[Any, Any]) -> TileCall:
+    """An operation whose regions begin at what bound variables stand for."""
+    operands = {
+        name: replace(operand, begin=tuple(substitute(index, values) for index in operand.begin))
+        if values and isinstance(operand, RegionOperand)
+        else operand
+        for name, operand in call.operands.items()
+    }
+    return replace(call, operands=operands)
 
 
 def is_copy(node: Any, call: TileCall) -> bool:

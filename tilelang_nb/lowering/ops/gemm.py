@@ -14,10 +14,8 @@ from tilelang_nb.language.tile_program import TileCall
 from ..context import Inference, LaunchContext
 from ..gemm import mma, simt, wgmma
 from ..gemm.engine import choose
-from ..hopper.tensor_tiles import misfit
-from ..rewrite import scope
+from ..gemm.wgmma import OVER_AT_ONCE
 from ..shared_memory import MAPPED, TILES
-from .mbarriers import BY_HAND
 
 WARP_GROUPS = "sm_90a"  # the architecture that has them
 
@@ -39,6 +37,8 @@ def lower(call: TileCall, launch: LaunchContext) -> tir.Stmt:
     """Statements of one thread."""
     groups = wgmma.engine_of(call, launch, launch.thread_count)
     if groups is not None:
+        over = launch.facts.get(OVER_AT_ONCE, {}) if call["asynchronous"] is None else {}
+        groups = replace(groups, reason=over.get(call["c"].buffer, ""))
         launch.facts.setdefault("products", []).append((call.span, groups, wgmma.groups(groups)))
         launch.facts.setdefault(wgmma.OPERANDS, []).append((call, groups))
         return wgmma.lower(call, launch, groups)
@@ -48,8 +48,10 @@ def lower(call: TileCall, launch: LaunchContext) -> tir.Stmt:
         if tile is not None and tile.swizzled:
             launch.facts.setdefault(MAPPED, set()).add(call[name].buffer)
     refused = launch.facts.get(wgmma.REFUSED, {}).get(call["c"].buffer, "")
-    if not refused and call["asynchronous"] is not None:
-        refused = _not_by_warp_groups(call, launch)
+    if not refused and call["asynchronous"] is not None and launch.arch != WARP_GROUPS:
+        refused = f"warp groups multiply on {WARP_GROUPS}, and the kernel is for {launch.arch}"
+    if refused and call["asynchronous"] is not None:
+        refused = f"`T.wgmma_gemm`: {refused}"
     if engine.instruction is not None and refused:
         engine = replace(engine, reason=refused)
     warps = "" if engine.instruction is None else mma.warps(call, launch, engine.instruction)
@@ -57,27 +59,3 @@ def lower(call: TileCall, launch: LaunchContext) -> tir.Stmt:
     if engine.instruction is None:
         return simt.lower(call, launch)
     return mma.lower(call, launch, engine.instruction)
-
-
-def _not_by_warp_groups(call: TileCall, launch: LaunchContext) -> str:
-    """Why `T.wgmma_gemm` is none of warp groups."""
-    if launch.arch != WARP_GROUPS:
-        return f"`T.wgmma_gemm`: warp groups multiply on {WARP_GROUPS}, and the kernel is for {launch.arch}"
-    if BY_HAND in launch.facts:
-        return f"`T.wgmma_gemm`: {_not_bulk(call, launch)}"
-    return "`T.wgmma_gemm`: the options of the compilation do not ask for products of warp groups"
-
-
-def _not_bulk(call: TileCall, launch: LaunchContext) -> str:
-    """Why wgmma does not take the operands of a product, in a text that copies in bulk."""
-    tiles = launch.facts.get(TILES, {})
-    for name in "ab":
-        buffer = call[name].buffer
-        if not scope(buffer).startswith("shared"):
-            return f"beside `T.tma_copy` it takes tiles in shared memory, and `{buffer.name}` is a fragment"
-        if buffer not in tiles:
-            return f"beside `T.tma_copy` wgmma takes tiles that only such copies fill, and threads fill `{buffer.name}`"
-        if not tiles[buffer].swizzled and misfit(buffer):
-            return misfit(buffer)
-    names = " or ".join(f"`{call[name].buffer.name}`" for name in "ab")
-    return f"other statements than bulk copies and products use {names}, or wgmma does not take this product"

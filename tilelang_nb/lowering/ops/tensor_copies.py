@@ -24,7 +24,7 @@ from tilelang_nb.language.tile_program import RegionOperand, TileCall
 from ..architecture import capability
 from ..context import LaunchContext
 from ..hopper.tensor_maps import MAPS, MOVED, Moved, TensorMap, map_variable
-from ..hopper.tensor_tiles import Box, TensorTile, boxes_of, bytes_of
+from ..hopper.tensor_tiles import Box, TensorTile, boxes_of, bytes_of, place_of
 from ..rewrite import as_int32, constant, element_bytes, nothing, sequence
 from ..shared_memory import TILES
 from . import mbarriers
@@ -57,7 +57,7 @@ def _boxes(call: TileCall, loading: bool, launch: LaunchContext, mask: int = 0) 
     tile: TensorTile = launch.facts[TILES][shared.buffer]
     parts: list[Any] = []
     for box in boxes_of(tile, shared):
-        start = tir.BufferLoad(shared.buffer, _moved(shared, *box.place))
+        start = tir.BufferLoad(shared.buffer, place_of(tile, shared, box))
         begin = _moved(array, box.row, box.column)
         tensor = tensor_map(RegionOperand(array.buffer, tuple(begin), _sides(array, box)), tile, launch)
         if loading:

@@ -30,6 +30,7 @@ __all__ = [
     "SpilledRegisters",
     "UnwaitedCopy",
     "ArrayInMemory",
+    "RegistersNotDivided",
 ]
 
 
@@ -317,3 +318,16 @@ class ArrayInMemory(Message):
     bytes: str
     cause: str
     remedy: str
+
+
+@dataclass(frozen=True)
+class RegistersNotDivided(Message):
+    """The assembler leaves `setmaxnreg` out, and every thread keeps what the launch began with."""
+
+    code, slug = "TL217", "registers-not-divided"
+    severity = "warning"
+    text = "the parts of `T.ws` keep the registers that the launch gives them: {cause}"
+    label = "not carried out"
+    advice = "ask for more registers in the part that computes, or make its tiles smaller"
+
+    cause: str
