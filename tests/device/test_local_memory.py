@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -108,6 +109,41 @@ def test_spills_in_roles_say_which_tiles_and_which_launch_would_do() -> None:
 def test_the_launch_that_the_advice_names_spills_nothing() -> None:
     program = program_of(TWO_ACCUMULATORS.format(threads=256))
     assert compiler_warnings(program) == () and program.resources.spill_stores.value == 0
+
+
+UNEVEN = """
+@T.prim_func
+def k(A: T.Tensor((128, 512), "float16"), B: T.Tensor((512, 128), "float16"), C: T.Tensor((128, 128), "float32")):
+    with T.Kernel(1, threads={threads}):
+        a = T.alloc_shared((128, 64), "float16")
+        b = T.alloc_shared((64, 128), "float16")
+        x = T.alloc_fragment((128, 128), "float32")
+        T.clear(x)
+        for ko in range(8):
+            T.copy(A[0, ko * 64], a)
+            T.copy(B[ko * 64, 0], b)
+            T.gemm(a, b, x)
+        T.copy(x, C)
+"""
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
+@pytest.mark.parametrize("warps", [3, 7, 11])
+def test_warps_that_divide_no_tile_are_told_with_how_many_would(warps: int, arch: str) -> None:
+    """One of 7 or 11 warps has the whole tile; where the assembler gives up, it uses few registers."""
+    program = program_of(UNEVEN.format(threads=32 * warps), arch)
+    (found,) = compiler_warnings(program)
+    assert found.code == "TL214" and f"as {warps} warps do not divide `x` evenly" in found.help
+    given_up = program.resources.registers.value < 128
+    limit = 168 if warps == 11 else 255
+    expected = (
+        f"keeps more values at once than it has registers, which are {limit}" if given_up else "too few registers"
+    )
+    assert expected in found.message
+    advised = re.search(r"`threads=(\d+)`", found.help)
+    assert advised is not None
+    better = program_of(UNEVEN.format(threads=advised[1]), arch)
+    assert compiler_warnings(better) == () and better.resources.spill_stores.value == 0
 
 
 def test_no_more_threads_are_advised_where_no_block_has_them() -> None:

@@ -26,9 +26,11 @@ def test_shuffles_with_a_width(kind, width, amount):
     x, got = per_lane(lambda v, t: shuffle(kind, "int32", v, i32(amount), i32(width)))
 
     def source(lane):
-        segment, own = lane - lane % width, lane % width
-        at = {"_xor": own ^ amount, "_down": own + amount, "_up": own - amount, "": amount % width}[kind]
-        return segment + at if 0 <= at < width else lane
+        first = lane - lane % width
+        at = {"_xor": lane ^ amount, "_down": lane + amount, "_up": lane - amount, "": first + amount % width}[kind]
+        if kind == "_up":
+            return at if at >= first else lane
+        return at if at < first + width else lane
 
     assert got.tolist() == [x[source(lane)] for lane in LANES]
 
@@ -73,9 +75,8 @@ def test_votes_count_the_lanes_that_take_part():
 
 @pytest.mark.parametrize("threads", [6, 33, 50])
 def test_blocks_that_do_not_fill_their_warps(threads):
-    x, got = per_lane(lambda v, t: shuffle("_down", "int32", v, i32(1)), threads=threads)
-    wanted = [x[t + 1] if t % 32 < 31 and t + 1 < threads else x[t] for t in range(threads)]
-    assert got.tolist() == wanted
+    x, got = per_lane(lambda v, t: shuffle("_up", "int32", v, i32(1)), threads=threads)
+    assert got.tolist() == [x[t - 1] if t % 32 else x[t] for t in range(threads)]
     mask = u32(0xFFFFFFFF)
     _, ballot = per_lane(lambda v, t: extern("uint32", "__ballot_sync", mask, i32(1)), "uint32", threads=threads)
     assert ballot.tolist() == [(1 << min(32, threads - t // 32 * 32)) - 1 for t in range(threads)]

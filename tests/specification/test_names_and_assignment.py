@@ -19,6 +19,9 @@ from specification.cells import (
     said,
 )
 
+import tilelang_nb
+from tilelang_nb.frontend.static import check_text
+
 
 def test_an_assignment_binds_a_name() -> None:
     """P31, 3.1: To a device value, a compile-time value, a buffer."""
@@ -215,6 +218,53 @@ def test_a_maximum_over_parallel_iterations_is_refused_too() -> None:
 def test_chained_assignment_is_refused_with_the_separate_assignments(statement: str, fix: str) -> None:
     """P34, 3.10: Written out."""
     refuses(f"{statement}  #!", ("TL101", statement, fix))
+
+
+def test_chained_assignment_of_names_before_the_launch_is_that_of_python() -> None:
+    """P34: It speaks of the kernel part; what stands before the launch is Python of the host."""
+    made = tilelang_nb.compile_cell(
+        """
+import numpy as np
+@T.prim_func
+def k(a: T.Tensor((4,), "int32"), n: T.int32):
+    p = q = [3]
+    q.append(4)
+    x = y = n + p[1]
+    with T.Kernel(1, threads=1):
+        a[0], a[1], a[2] = x, y, len(p)
+
+@jit
+def eager(a, size: int = 4):
+    p = q = size * 2
+    a: T.Tensor[[size], T.int32]
+    with T.Kernel(1, threads=1):
+        a[0], a[1] = p, q
+
+a, b = np.zeros(4, "int32"), np.zeros(4, "int32")
+k(a, 5)
+eager(b)
+a.tolist(), b.tolist()
+""",
+        target="sim",
+    )
+    assert made.ok, made.to_text()
+    assert made.result == ([9, 9, 2, 0], [8, 8, 0, 0])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import tilelang.language as T\nfrom tilelang import jit\n@jit\ndef k(a):\n    p = q = 3\n"
+        "    a: T.Tensor[[4], T.int32]\n    with T.Kernel(1):\n        x = y = a[0]\n",
+        "import tilelang.language as T\ndef make(n):\n    @T.prim_func\n    def k(a: T.Tensor((n,), 'int32')):\n"
+        "        p = q = 3\n        with T.Kernel(1):\n            x = y = a[0]\n    return k\n",
+    ],
+)
+def test_chained_assignment_in_a_launch_is_found_in_the_text_alone(text: str) -> None:
+    """P34, 3.10: Without building."""
+    assert [(one.code, one.span.line) for one in check_text(text) if one.span] == [
+        ("TL101", text.count("\n") - ("return" in text))
+    ]
 
 
 AUGMENTED = ["+= 3", "-= 4", "*= 3", "//= 2", "%= 3", "<<= 2", ">>= 1", "&= 6", "|= 9", "^= 5", "**= 2"]

@@ -127,7 +127,7 @@ def test_sizes() -> None:
 
     assert [tilelang.cdiv(a, 4) for a in (0, 1, 4, 5, -1)] == [0, 1, 1, 2, 0]
     assert [tilelang.next_power_of_2(n) for n in (0, 1, 2, 3, 17)] == [1, 1, 2, 4, 32]
-    assert tilelang.is_cache_enabled() is False
+    assert tilelang.is_cache_enabled() is True
 
 
 def test_a_refused_kernel_of_a_factory_fails_the_cell_at_its_line() -> None:

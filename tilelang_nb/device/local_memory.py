@@ -4,6 +4,7 @@ arrays that are indexed by what is known only at run time (TL216).
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -12,7 +13,7 @@ import tvm_ffi
 from tvm import tirx as tir
 
 from tilelang_nb.lowering.nests import is_part
-from tilelang_nb.lowering.rewrite import each_statement
+from tilelang_nb.lowering.rewrite import each_statement, element_bytes
 from tilelang_nb.lowering.spans import line_of
 from tilelang_nb.source import catalogue as say
 from tilelang_nb.source.diagnostic import Message
@@ -22,6 +23,9 @@ from .resources import read_log
 
 MOST_THREADS, MOST_IN_ROLES = 1024, 256  # of a block; of the text, where other threads copy
 REGISTER_FILE, OF_A_THREAD, OF_ROLES = 65536, 255, 240  # registers: of a block, of a thread, and with its share
+ALLOCATED, GRANULE = 128, 8  # threads that get registers together, and registers that a thread gets together
+WARP, WARP_GROUP = 32, 128  # threads
+REGISTER = 4  # bytes
 OTHERS = 48  # of a thread, for addresses and what is computed
 LARGE = 32  # registers of an array that is worth making smaller
 _ENTRY = re.compile(r"\.entry\s+(\w+)")
@@ -35,7 +39,18 @@ def spills(program: Any) -> Iterator[tuple[Message, str]]:
     for name, figures in read_log(program.log).items():
         stores, loads = figures.get("spill_stores", 0), figures.get("spill_loads", 0)
         if stores or loads:
-            yield say.SpilledRegisters(f"{stores:,}", f"{loads:,}", _fewer_registers(program, name)), name
+            cause = _cause(program, name, figures.get("registers", 0))
+            yield say.SpilledRegisters(cause, f"{stores:,}", f"{loads:,}", _fewer_registers(program, name)), name
+
+
+def _cause(program: Any, name: str, used: int) -> str:
+    """Where the assembler finds no place for what is alive at once, it may do with few registers, and memory."""
+    threads = _launch(program, name)[1].threads
+    limit = OF_A_THREAD if threads is None else min(OF_A_THREAD, REGISTER_FILE // -(-threads // ALLOCATED) // ALLOCATED)
+    limit -= limit % GRANULE if limit < OF_A_THREAD else 0
+    if used >= limit - GRANULE:
+        return "a thread has too few registers"
+    return f"a thread keeps more values at once than it has registers, which are {limit}"
 
 
 def _fewer_registers(program: Any, name: str) -> str:
@@ -48,8 +63,11 @@ def _fewer_registers(program: Any, name: str) -> str:
     smaller = f"make the tiles of {names} smaller, such as with half of their columns"
     if _has_parts(program):  # which threads do what is in the text
         return f"{smaller}, or give their part of `T.ws` more registers with `T.set_max_nreg`"
-    threads = _threads(program, name, sum(one.registers for one in arrays))
-    return smaller if threads is None else f"launch it with `threads={threads}`, or {smaller}"
+    threads, uneven = _threads(program, name, arrays)
+    if threads is None:
+        return smaller
+    why = f", as {uneven} warps do not divide {names} evenly" if uneven else ""
+    return f"launch it with `threads={threads}`{why}, or {smaller}"
 
 
 def _has_parts(program: Any) -> bool:
@@ -58,19 +76,33 @@ def _has_parts(program: Any) -> bool:
     return any(map(is_part, statements))
 
 
-def _threads(program: Any, name: str, registers: int) -> int | None:
-    """Threads of the text among which arrays of so many registers fit; None where no launch has so many."""
-    at, launch = next((at, one) for at, one in enumerate(program.launches) if one.name == name)
+def _threads(program: Any, name: str, arrays: list[PrivateArray]) -> tuple[int | None, int]:
+    """(threads of the text among which arrays fit, its warps if these do not divide them evenly); None where no launch
+    has so many.
+    """
+    at, launch = _launch(program, name)
     if launch.threads is None:
-        return None
+        return None, 0
     added = program.added_threads[at] if program.added_threads else 0
-    now = threads = launch.threads - added
-    while threads * 2 <= (MOST_IN_ROLES if added else MOST_THREADS):
-        threads *= 2
+    now, most_threads = launch.threads - added, MOST_IN_ROLES if added else MOST_THREADS
+    needed = sum(one.registers for one in arrays) * now
+    candidates, uneven = [now * 2**power for power in range(1, 10)], 0
+    elements = sum(_names(program)[one.name] for one in arrays)
+    if now % WARP_GROUP and needed > elements:  # some threads have more of the tiles than their share
+        needed = elements
+        sizes = [WARP_GROUP * 2**power for power in range(4)]
+        candidates = [*(one for one in sizes if one > now), *reversed([one for one in sizes if one < now])]
+        uneven = now // WARP
+    for threads in candidates:
         most = OF_ROLES if added else min(OF_A_THREAD, REGISTER_FILE // threads)
-        if registers * now <= (most - OTHERS) * threads:
-            return threads
-    return None
+        if threads <= most_threads and needed <= (most - OTHERS) * threads:
+            return threads, uneven
+    return None, 0
+
+
+def _launch(program: Any, name: str) -> tuple[int, Any]:
+    """A launch and its place among those of the kernel."""
+    return next((at, one) for at, one in enumerate(program.launches) if one.name == name)
 
 
 def local_memory(program: Any) -> Iterator[tuple[Message, Any]]:
@@ -129,9 +161,14 @@ def _arrays(program: Any, name: str) -> tuple[PrivateArray, ...]:
     return ()
 
 
-def _names(program: Any) -> set[str]:
-    """The names of all arrays of the text."""
-    found: set[str] = set()
+def _names(program: Any) -> dict[str, int]:
+    """The names of all arrays of the text, each with the registers that hold one copy of it."""
+    found: dict[str, int] = {}
+
+    def note(node: Any) -> None:
+        elements = math.prod(int(extent) for extent in node.buffer.shape)
+        found[node.buffer.name] = -(-elements * element_bytes(node.buffer) // REGISTER)
+
     for function in program.tile.functions.values():
-        tvm_ffi.structural_walk(function.body, (tir.AllocBuffer, lambda node: found.add(node.buffer.name)))
+        tvm_ffi.structural_walk(function.body, (tir.AllocBuffer, note))
     return found

@@ -15,7 +15,7 @@ from ..source.diagnostic import Poisoned, Refusal
 from ..source.wording import of_type
 from .bindings import CONTAINERS
 from .large_integers import OPERATORS, check_size
-from .refusals import deletes_no_name, several_targets, stores_into_object, target_is_attribute
+from .refusals import deletes_no_name, names_only, several_targets, stores_into_object, target_is_attribute
 
 IN_PLACE = {
     ast.Add: operator.iadd,
@@ -35,10 +35,18 @@ IN_PLACE = {
 
 
 def assign(walker: Any, node: ast.Assign) -> None:
-    """`target = value`: one target, which may be a name, an element, an attribute or a tuple; TL101 for several."""
-    if len(node.targets) > 1:
-        raise several_targets(node)
+    """`target = value`: one target, which may be a name, an element, an attribute or a tuple.
+
+    TL101 for several, but for names before a launch, where the text is Python of the host.
+    """
     target = node.targets[0]
+    if len(node.targets) > 1:
+        if not (walker.builder.launch is None and walker.scope.host and names_only(node)):
+            raise several_targets(node)
+        value = walker.evaluate(node.value)
+        for target in node.targets:
+            bind_target(walker, target, [value], node)
+        return
     walker.builder.hint = target.id if isinstance(target, ast.Name) else None
     bind_target(walker, target, [walker.evaluate(node.value)], node)
 

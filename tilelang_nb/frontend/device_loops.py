@@ -24,6 +24,7 @@ from .launches import run_launch, thread_axis
 from .loop_counts import Plan, known_step, saturated, unknown_step
 from .merge import merge_loop
 from .names import bound_names
+from .schedules import check_schedule
 from .unroll import Node, Turn
 
 KINDS = {
@@ -82,7 +83,7 @@ def device_loop(walker: Any, node: ast.For, spec: DeviceLoop, loop: Any) -> None
     record = _unrolled(walker, node, spec, plans)
     if record is not None:
         walker.record.stack.append(turn := record.iterations[0] if record.iterations else Turn(""))
-    guard = None
+    guard, failures = None, walker.record.failures
     walker.loops.append(loop)
     try:
         if inside is not None and not (isinstance(inside, bool) and inside):
@@ -103,6 +104,8 @@ def device_loop(walker: Any, node: ast.For, spec: DeviceLoop, loop: Any) -> None
             guarded = walker.close()
             builder.append_at(tir.IfThenElse(inside.use(), guarded, None, span), span)
         body = walker.close()
+    if spec.kind == "pipelined" and walker.record.failures == failures:  # else statements are missing
+        walker.locate(node.iter, check_schedule, spec, body, node.iter)
     annotations = walker.locate(node.iter, _annotations, spec, builder)
     for var, start, extent in reversed(loops):
         body = tir.For(var, start, extent, KINDS[spec.kind], body, annotations=annotations, span=span)

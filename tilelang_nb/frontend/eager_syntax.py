@@ -73,9 +73,9 @@ def syntax_mistakes(definition: Definition) -> tuple[Diagnostic, ...]:
     What stands under `if` or `match` is left out: the arguments may choose that it is not built.
     """
     found: dict[Any, Diagnostic] = {}
-    for node in _always_built(definition.node.body):
+    for node, in_launch in _always_built(definition.node.body):
         try:
-            _check(node, definition)
+            _check(node, definition, in_launch)
         except Refusal as refusal:
             place = refusal.place if refusal.place is not None else node
             span = header_span(definition.text, place) if isinstance(place, ast.AST) else place
@@ -84,11 +84,11 @@ def syntax_mistakes(definition: Definition) -> tuple[Diagnostic, ...]:
     return tuple(sorted(found.values(), key=lambda diagnostic: diagnostic.order))
 
 
-def _check(node: ast.stmt, definition: Definition) -> None:
+def _check(node: ast.stmt, definition: Definition, in_launch: bool) -> None:
     refused = refusals.STATEMENTS.get(type(node).__name__)
     if refused is not None:
         raise Refusal(refused(node), node)
-    if isinstance(node, ast.Assign) and len(node.targets) > 1:
+    if isinstance(node, ast.Assign) and len(node.targets) > 1 and (in_launch or not refusals.names_only(node)):
         raise refusals.several_targets(node)
     if isinstance(node, (ast.For, ast.While)) and node.orelse:
         raise Refusal(say.LoopElse(), node.orelse[0])
@@ -100,12 +100,14 @@ def _check(node: ast.stmt, definition: Definition) -> None:
                 definition.codes[part] = compile_expression(part)
 
 
-def _always_built(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """Statements that are reached whatever the arguments are, loops taken as run at least once."""
+def _always_built(body: list[ast.stmt], in_launch: bool = False) -> Iterator[tuple[ast.stmt, bool]]:
+    """Statements that are reached whatever the arguments are, loops taken as run at least once; and for each whether
+    it stands in a launch.
+    """
     for node in body:
-        yield node
+        yield node, in_launch
         if isinstance(node, (ast.For, ast.While, ast.With)):
-            yield from _always_built(node.body)
+            yield from _always_built(node.body, in_launch or isinstance(node, ast.With))
 
 
 def _own(body: list[Any]) -> Iterator[ast.AST]:

@@ -70,6 +70,9 @@ class Imports:
         if level or top not in self.modules:
             return builtins.__import__(name, globals, locals, fromlist, level)
         found = self.find(name)
+        for wanted in fromlist or ():
+            if wanted != "*" and not hasattr(found, wanted):
+                raise ImportError(f"cannot import name {wanted!r} from {name!r}", name=name)
         return found if fromlist else self.modules[top]
 
     def find(self, name: str) -> Any:

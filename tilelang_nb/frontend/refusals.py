@@ -51,9 +51,14 @@ STATEMENTS: dict[str, Callable[[Any], Message]] = {
 }
 
 
+def names_only(node: ast.Assign) -> bool:
+    """Whether every target is a name."""
+    return all(isinstance(target, ast.Name) for target in node.targets)
+
+
 def several_targets(node: ast.Assign) -> Refusal:
     """TL101 with the assignments that say the same."""
-    if all(isinstance(target, ast.Name) for target in node.targets):
+    if names_only(node):
         names = [ast.unparse(target) for target in node.targets]
         lines = [f"{name} = {source}" for name, source in zip(names, [ast.unparse(node.value), *names])]
     else:  # memory is not read back

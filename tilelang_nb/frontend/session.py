@@ -248,7 +248,12 @@ class Session:
     def _remedy(self, error: BaseException) -> str:
         """What to do about an exception of host code."""
         if isinstance(error, ModuleNotFoundError):
+            if (error.name or "").partition(".")[0] in self.modules:
+                known = ", ".join(f"`{name}`" for name in sorted(self.modules) if name.count(".") == 1)
+                return f"leave it out: of TileLang there are {known} here"
             return "correct the name, or install the module"
+        if isinstance(error, ImportError) and (error.name or "").partition(".")[0] in self.modules:
+            return f"leave it out: `{error.name}` has no such name here"
         if isinstance(error, SystemExit):
             return "leave it out: the cell ends after its last line"
         if type(error) is NameError and error.name is not None:

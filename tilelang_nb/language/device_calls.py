@@ -73,28 +73,32 @@ def _named(name: str) -> Any:
 
 
 @checked_call
-def call_extern(dtype: Any, func_name: str, *args: Any, span: Any = None) -> Any:
+def call_extern(*args: Any, dtype: Any = None, span: Any = None) -> Any:
     """Calls a device function that every executor knows: `T.call_extern("int32", "__popc", mask)`.
 
-    dtype: of the result.  func_name: a CUDA intrinsic on scalars, such as `__popc`, `__ffs`, `__shfl_sync`, `__expf`,
+    args: the dtype of the result, where it is not given as `dtype=`; then the name of the function, a CUDA intrinsic
+    on scalars, such as `__popc`, `__ffs`, `__shfl_sync`, `__expf`,
     or a fence: `T.call_extern("void", "__threadfence")` orders what the thread did before it and what it does after
     it for threads of other blocks that come to a fence themselves.
     An atomic function takes a place first: `T.call_extern("int32", "atomicAdd", T.address_of(C[i]), 1)`.
     Errors: TL302 (any other function), TL004 (number and kind of arguments), TL205 (dtype).
     Source: TVM's `call_extern`.
     """
-
+    call = 'write `T.call_extern("int32", "__popc", x)`'
+    if len(args) < (2 if dtype is None else 1):
+        bad_argument("`T.call_extern` needs a dtype and the name of a function", call)
+    if dtype is None:
+        dtype, *args = args  # type: ignore[assignment]
+    func_name, *args = args  # type: ignore[assignment]
     if not isinstance(func_name, str):
-        bad_argument(
-            f"`T.call_extern` takes a name, {described(func_name)} given", 'write `T.call_extern("int32", "__popc", x)`'
-        )
+        bad_argument(f"`T.call_extern` takes a name, {described(func_name)} given", call)
     if func_name in FENCES:
         if args:
             bad_argument(f"`{func_name}` takes no arguments, {len(args)} given", "leave them out")
         builder().operation("thread_fence", func_name)
         return None
     if func_name in ATOMIC_CALLS:
-        return _atomic_call(str(dtype), func_name, args)
+        return _atomic_call(str(dtype), func_name, tuple(args))
     if func_name not in DEVICE_CALLS:
         near = nearest(func_name, [*DEVICE_CALLS, *ATOMIC_CALLS, *FENCES])
         remedy = f"did you mean `{near}`?" if near else "write it as a macro: `@T.macro`"

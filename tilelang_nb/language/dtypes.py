@@ -119,6 +119,15 @@ class Dtype(str):
         name = "float32" if self == "tfloat32" else str(self)
         return np.dtype(getattr(ml_dtypes, name, None) or name)
 
+    def as_torch(self) -> Any:
+        """The torch type of the same elements; TL205 where torch has none, ImportError where there is no torch."""
+        import torch
+
+        kind = getattr(torch, "float32" if self == "tfloat32" else str(self), None)
+        if not isinstance(kind, torch.dtype):
+            raise Refusal(say.DtypeMismatch(problem=f"torch has no dtype `{self}`", remedy="name one that it has"))
+        return kind
+
     def __call__(self, *values: Any) -> Any:
         if self == "handle":
             from .parameter_pointers import ptr  # which is made of dtypes itself

@@ -241,10 +241,12 @@ def Pipelined(
 
     num_stages: versions of each tile that is copied ahead; 0 and 1 do not overlap.  A copy from global to shared memory
     runs ahead (from sm_80) where that cannot change a result; what shared memory cannot hold gets fewer stages.
-    order, stage: a schedule by hand, one entry per statement, or per group of them; -1 for a copy that another engine
-    makes.  Without `num_stages`, it gives as many stages as it spans; statements keep the order of the text.
-    sync, group: accepted as hints.  Results are those of `T.serial`.  `break` and `continue` are allowed.
-    Errors: TL004 (bounds, options), TL111 (a buffer).  Source: upstream `tilelang/language/loop.py`.
+    order, stage: a schedule by hand, one entry per statement of the loop (those of a macro count), or per list of
+    `group`, which has the numbers of statements from 0; -1 for a copy that another engine makes.  Without `num_stages`,
+    it gives as many stages as it spans; statements keep the order of the text.
+    sync, group: hints.  Results are those of `T.serial`.  `break` and `continue` are allowed.
+    Errors: TL004 (bounds, options, entries for more or fewer statements), TL111 (a buffer).
+    Source: upstream `tilelang/language/loop.py`.
     """
     called = "T.Pipelined"
     options: dict[str, Any] = {"num_stages": integer(num_stages, called, "num_stages", 0)}

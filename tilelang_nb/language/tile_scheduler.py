@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from .allocation import alloc_var
 from .calling import bad_argument, checked_call
-from .integers import ceildiv
+from .integers import ceildiv, floordiv
+from .launch import get_block_extents
 from .operands import flag, integer, scalar
 from .selection import if_then_else, min_of
 
@@ -15,6 +17,7 @@ class PersistentTileScheduler:
     """Distributes `num_m_tiles` x `num_n_tiles` tiles over `num_workers` persistent blocks: worker w gets w, w +
     num_workers, ...
 
+    num_workers: the clusters of `cluster_size` blocks of the launch, where it is left out.
     swizzle_size: width of the panels in which the slower axis is visited, for the second-level cache; 1 is none.
     column_major: m varies fastest (the default), else n.  cluster_size: 1.
     stateful: False keeps no variables and offers `coord` only.
@@ -29,7 +32,7 @@ class PersistentTileScheduler:
         self,
         num_m_tiles: Any,
         num_n_tiles: Any,
-        num_workers: Any,
+        num_workers: Any = None,
         swizzle_size: int = 1,
         column_major: bool = True,
         cluster_size: int = 1,
@@ -39,6 +42,8 @@ class PersistentTileScheduler:
         called = "T.PersistentTileScheduler"
         self._panel = integer(swizzle_size, called, "swizzle_size", 1)
         cluster = integer(cluster_size, called, "cluster_size", 1)
+        if num_workers is None:
+            num_workers = floordiv(math.prod(get_block_extents()), cluster)
         rows, columns, workers = (scalar(count, called, "a count") for count in (num_m_tiles, num_n_tiles, num_workers))
         self._m, self._n = ceildiv(rows, cluster), ceildiv(columns, 1)
         self._workers, self._column_major = ceildiv(workers, 1), flag(column_major, called, "column_major")

@@ -289,6 +289,36 @@ class Findings(NeverEnding):
 
         self._add(("TL406", here), count, here, make)
 
+    def absent_lane(
+        self, site: int, where: Place, what: str, does_it: str, missing: str, lane: int, count: int
+    ) -> None:
+        """A lane that is not in a shuffle or vote at `site`.
+
+        does_it: what the thread at fault does: it "reads" the lane, "names" it, or "is" it.  missing: what the lane
+        does not: "come", is "named", or "exist".
+        """
+        here = self.sites[site]
+
+        def make() -> tuple[Message, tuple[Note, ...]]:
+            absent = {
+                "come": f"which does not come to this {what}",
+                "named": f"which the mask of this {what} does not name",
+                "exist": "which the block does not have",
+            }[missing]
+            problem = f"{called(where)} {does_it} lane {lane} of its warp, {absent}"
+            if does_it == "reads":
+                problem = f"{called(where)} reads the value of lane {lane} of its warp, {absent}"
+            elif does_it == "names":
+                problem = f"{called(where)} names lane {lane} of its warp in the mask, {absent}"
+            remedy = f"let all lanes come to the {what}: put it before the `if`, and use its result inside"
+            if missing == "exist":
+                remedy = "launch a multiple of 32 threads, or read only lanes that there are"
+            elif missing == "named":
+                remedy = "give a `mask` with a bit for every lane that takes part"
+            return say.UndefinedExchange(problem=problem, remedy=remedy), ()
+
+        self._add(("TL406", here, what, does_it, missing), count, here, make)
+
     # ---- TL404 ----
     def assertion(self, site: int, where: Place, message: str, count: int) -> None:
         here = self.sites[site]

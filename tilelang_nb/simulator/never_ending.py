@@ -8,7 +8,7 @@ from ..source import catalogue as say
 from ..source.diagnostic import Message, Note
 from .machine import waits
 from .translation.values import Site
-from .who import Place, does
+from .who import Place, does, user_span
 
 # What to do about a deadlock, by what the threads wait for; of the first kind that one of them waits for.
 CURES = {
@@ -20,6 +20,12 @@ CURES = {
     waits.VALUE: "let another thread store the value before it waits itself, in a block or role that can go on",
     waits.ARRIVALS: "let every thread that the barrier counts arrive, once per phase",
 }
+
+
+def _threads(coming: Any) -> str:
+    """Those who come to a named barrier."""
+    first, last = coming.threads
+    return f"thread {first}" if first == last else f"threads {first} to {last}"
 
 
 class NeverEnding:
@@ -49,6 +55,71 @@ class NeverEnding:
             return say.SimulatedDeadlock(problem=problem, remedy=remedy), ()
 
         self._add(("TL405", here, "warp group"), 1, here, make)
+
+    # ---- named barriers ----
+    def part_of_warp(self, site: int, where: Place) -> None:
+        """A named barrier to which only some threads of a warp come; where: one that does not."""
+        here = self.sites[site]
+
+        def make() -> tuple[Message, tuple[Note, ...]]:
+            problem = f"only some threads of a warp come to this barrier; {does(where, 'do')} not"
+            remedy = "let whole warps come: barriers count warps, and all threads of one wait together"
+            return say.MixedBarrier(problem=problem, remedy=remedy), ()
+
+        self._add(("TL405", here, "part of a warp"), 1, here, make)
+
+    def come_again(self, site: int, other: int, block: tuple[int, int, int], coming: Any) -> None:
+        """Threads that come to a barrier a second time before it has opened."""
+        here, there = self.sites[site], self.sites[other]
+
+        def make() -> tuple[Message, tuple[Note, ...]]:
+            problem = f"{_threads(coming)} of block {block} come to this barrier again before it has opened"
+            remedy = "wait at another barrier between the two for those who wait at this one"
+            return say.MixedBarrier(problem=problem, remedy=remedy), (Note("the first time", user_span(there.span)),)
+
+        self._add(("TL405", here, there, "again"), 1, here, make)
+
+    def too_many_come(self, site: int, block: tuple[int, int, int], coming: int, expected: int) -> None:
+        here = self.sites[site]
+
+        def make() -> tuple[Message, tuple[Note, ...]]:
+            problem = f"{coming} threads of block {block} come to this barrier, which opens for every {expected}"
+            remedy = f"count all that come: `T.sync_threads(barrier_id, {coming})`"
+            return say.MixedBarrier(problem=problem, remedy=remedy), ()
+
+        self._add(("TL405", here, "too many"), 1, here, make)
+
+    def other_count(self, site: int, other: int, block: tuple[int, int, int], coming: Any, earlier: Any) -> None:
+        """Threads come to a barrier that others wait at, and count other threads than those do."""
+        here, there = self.sites[site], self.sites[other]
+
+        def make() -> tuple[Message, tuple[Note, ...]]:
+            problem = (
+                f"{_threads(coming)} of block {block} come to this barrier and count {coming.expected}, and"
+                f" {_threads(earlier)}, which have come to it, count {earlier.expected}"
+            )
+            remedy = "give the same number everywhere: all threads that come, those that only arrive too"
+            return say.MixedBarrier(problem=problem, remedy=remedy), (
+                Note("the others come here", user_span(there.span)),
+            )
+
+        self._add(("TL405", here, there, "other count"), 1, here, make)
+
+    def mixed_barrier(self, site: int, other: int, block: tuple[int, int, int], coming: Any, earlier: Any) -> None:
+        """Threads come to a barrier, and nothing orders them behind those for whom it has opened."""
+        here, there = self.sites[site], self.sites[other]
+
+        def make() -> tuple[Message, tuple[Note, ...]]:
+            problem = (
+                f"{_threads(coming)} of block {block} come to a barrier that {_threads(earlier)} use as well, and"
+                " nothing orders the two: it may open for some of both"
+            )
+            remedy = "give each group a `barrier_id` of its own, or count all of them if they are to meet"
+            return say.MixedBarrier(problem=problem, remedy=remedy), (
+                Note("the others come here", user_span(there.span)),
+            )
+
+        self._add(("TL405", *sorted((here.place, there.place), key=str), "mixed"), 1, here, make)
 
     def cluster_out_of_turn(self, site: int, where: Place, again: bool, count: int) -> None:
         """Threads that arrive at the barrier of the cluster again before they wait, or wait without an arrival."""

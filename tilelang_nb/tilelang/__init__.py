@@ -7,12 +7,13 @@ small names around them.  Timing is refused on the simulated device (TL302): its
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 from .. import language
 from ..runtime.kernel import Kernel as JITKernel
 from ..source.providers import register
-from . import autotuner, jit_function, layout, math, pass_config, profiler, testing
+from . import autotuner, driver, jit_function, layout, math, pass_config, profiler, testing
 from .autotuner import autotune
 from .eager import EagerFunction
 from .jit_function import JitFunction, compile, get_tir, jit, lower, par_compile
@@ -43,22 +44,25 @@ __all__ = [
     "set_log_level",
 ]
 
+# Modules of which a few names are here.
+transform = pass_config
+carver = SimpleNamespace(arch=SimpleNamespace(driver=driver))
+utils = SimpleNamespace(
+    tensor=SimpleNamespace(TensorSupplyType=TensorSupplyType, torch_assert_close=testing.torch_assert_close)
+)
+
 
 def enable_cache() -> None:
-    """Does nothing: there is no cache on disk, and the one in memory is always right (a changed kernel is built
-    anew).
-    """
+    """Does nothing: what is kept of kernels, in memory and on disk, is found again by all that it depends on."""
 
 
 def disable_cache() -> None:
-    """Does nothing: there is no cache on disk, and the one in memory is always right (a changed kernel is built
-    anew).
-    """
+    """Does nothing: what is kept of kernels, in memory and on disk, is found again by all that it depends on."""
 
 
 def is_cache_enabled() -> bool:
-    """False: nothing is kept on disk."""
-    return False
+    """True: code is kept on disk, until `%tilelang clear-cache`."""
+    return True
 
 
 def set_log_level(level: str | int) -> None:
@@ -79,6 +83,8 @@ def cell_modules() -> dict[str, Any]:
         "tilelang.math": math,
         "tilelang.transform": pass_config,
         "tilelang.testing": testing,
+        "tilelang.carver": carver,
+        "tilelang.utils": utils,
     }
 
 

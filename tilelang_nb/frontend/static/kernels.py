@@ -104,7 +104,7 @@ def mistakes(
             values.poisoned.add(argument.arg)
         else:
             values.held[argument.arg] = value if argument.arg in values.once else UNKNOWN
-    statements.suite(node.body)
+    statements.kernel(node.body)
     return [*diagnostics, *statements.found.values()]
 
 

@@ -64,6 +64,7 @@ class Statements:
         self.values, self.text, self.is_macro, self.may_return = values, text, is_macro, may_return
         self.found: dict[object, Diagnostic] = {}
         self.loops: list[Loop] = []
+        self.launched: set[int] = set()  # statements, by id, that stand in a `with`
         self.depth = 0
         self.unsure = 0  # above 0 in a block of a refused statement
         self.reached: set[int] = set()  # blocks of the statement at hand, by id, that were walked
@@ -76,6 +77,14 @@ class Statements:
         span = header_span(self.text, place) if isinstance(place, ast.AST) else place
         diagnostic = refusal.message.at(span, refusal.notes, refusal.fixes)
         self.found.setdefault(diagnostic.key, diagnostic)
+
+    def kernel(self, body: list[ast.stmt]) -> None:
+        """All of a kernel or macro."""
+        for top in body:
+            for part in ast.walk(top):
+                if isinstance(part, ast.With) and id(part) not in self.launched:
+                    self.launched.update(map(id, ast.walk(part)))
+        self.suite(body)
 
     def suite(self, body: list[ast.stmt]) -> Left:
         """Statements until one of them may leave the block."""
@@ -224,7 +233,12 @@ class Statements:
 
     def _Assign(self, node: ast.Assign) -> None:
         if len(node.targets) > 1:
-            raise refusals.several_targets(node)
+            if self.is_macro or id(node) in self.launched or not refusals.names_only(node):
+                raise refusals.several_targets(node)
+            value = self.evaluate(node.value)
+            for target in node.targets:
+                self.bind(target, value)
+            return
         value = self.evaluate(node.value)
         target = node.targets[0]
         if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):

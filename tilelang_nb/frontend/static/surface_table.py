@@ -18,8 +18,8 @@ LocalBuffer(shape, dtype=, data=, strides=, elem_offset=, scope=, align=, offset
     axis_separators=) -> Buffer
 Parallel(*extents, coalesced_width=, loop_layout=, prefer_async=, annotations=)
 Persistent(domain, wave_size, index, group_size=, num_stages=, *, annotations=)
-PersistentTileScheduler(num_m_tiles, num_n_tiles, num_workers, swizzle_size=, column_major=, cluster_size=, stateful=,
-    name=)
+PersistentTileScheduler(num_m_tiles, num_n_tiles, num_workers=, swizzle_size=, column_major=, cluster_size=,
+    stateful=, name=)
 Pipelined(start, stop=, num_stages=, order=, stage=, sync=, group=, annotations=)
 Select(condition, true_value, false_value, span=)
 Serial(start, stop=, step=, *, annotations=)
@@ -93,7 +93,7 @@ bitwise_or(x, y, span=)
 bitwise_xor(x, y, span=)
 block_rank_in_cluster()
 c2d_im2col(img, col, nhw_step, c_step, kernel, stride, dilation, pad, eviction_policy=, annotations=) -> im2col
-call_extern(dtype, func_name, *args, span=)
+call_extern(*args, dtype=, span=)
 cast(value, dtype, round=, sat=, rbits=, span=)
 ceil(x, span=)
 ceildiv(lhs, rhs, span=)

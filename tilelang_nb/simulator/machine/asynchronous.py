@@ -163,6 +163,8 @@ class AsynchronousCopies:
 
     def wait_copies(self, allowed: int) -> None:
         """cp.async.wait_group: all but the last `allowed` groups land."""
+        if self.machine.watched and len(self.groups) > allowed:
+            self.machine.much_changed()
         while len(self.groups) > allowed:
             for flight in self.groups.pop(0):
                 if flight.landed:

@@ -29,26 +29,6 @@ Known = dict[Any, int]
 
 
 @dataclass
-class NamedBarrier:
-    """A hardware barrier of a block: how many threads have come, and how often it has opened.
-
-    opened: what those who came knew, for the last two openings by parity.
-    """
-
-    arrived: int = 0
-    generation: int = 0
-    known: Known = field(default_factory=dict)
-    opened: dict[int, Known] = field(default_factory=dict)
-
-    def come(self, threads: int, expected: int) -> None:
-        self.arrived += threads
-        if self.arrived >= expected:
-            self.opened[self.generation & 1] = dict(self.known)
-            self.arrived = 0
-            self.generation += 1
-
-
-@dataclass
 class MBarrier:
     """A barrier object in shared memory.
 
@@ -131,13 +111,13 @@ class Barriers:
         if self.machine.checks:
             self.counters.count("barrier", self.lane_count(mask) // max(self.T, 1))
             self._order_own()
-            self.threads_have_met(True)
+            self.threads_have_met(True, mask)
 
     def warp_barrier(self, mask: Mask) -> None:
         """__syncwarp: orders accesses inside each warp."""
         self.warp_epoch = self.epoch
         if self.machine.checks:
-            self.threads_have_met(False)
+            self.threads_have_met(False, mask)
         self.new_epoch()
 
     warp_epoch = 0
@@ -158,38 +138,6 @@ class Barriers:
                 rows, counts = np.unique(np.stack(columns), axis=1, return_counts=True)
                 for row, number in zip(rows.T, counts, strict=True):
                     yield (block, int(number), *map(int, row))
-
-    # ---- named barriers ----
-    def _arrive(self, number: Any, threads: Any, mask: Mask) -> list[tuple[NamedBarrier, int, int, int]]:
-        table = []
-        for block, lanes, which, expected in self.members(mask, number, threads):
-            barrier = self.machine.named.setdefault((block + self.first, which), NamedBarrier())
-            self._release(barrier.known, self._warps(mask, block))
-            table.append((barrier, barrier.generation, which, expected))
-            barrier.come(-(-lanes // 32) * 32 if expected % 32 == 0 else lanes, expected)  # they count whole warps
-        return table
-
-    def named_arrive(self, number: Any, threads: Any, mask: Mask) -> None:
-        self._arrive(number, threads, mask)
-
-    def named_barrier(self, number: Any, threads: Any, mask: Mask, site: int) -> Generator[Wait, None, None]:
-        """Yields until the barrier has opened for every active block."""
-        table = self._arrive(number, threads, mask)
-
-        def ready() -> bool:
-            return all(barrier.generation != before for barrier, before, _, _ in table)
-
-        def said() -> Lack:
-            barrier, which, expected = next(
-                (barrier, which, expected) for barrier, before, which, expected in table if barrier.generation == before
-            )
-            return Lack(f"barrier {which}: {barrier.arrived} of {expected} threads have arrived")
-
-        while not ready():
-            yield Wait(ready, said, site)
-        for barrier, before, *_ in table:
-            self._acquire(barrier.opened[before & 1])
-        self._order_own()
 
     # ---- mbarriers ----
     def _mbarrier(self, block: int, address: int, site: int) -> MBarrier:
@@ -248,6 +196,8 @@ class Barriers:
         branches: (generator function, condition over the threads, names it uses from outside).
         """
         children: list[tuple[Any, Generator[Wait, None, None]]] = []
+        if self.noted is not None:
+            self.noted.append(None)  # what the children read is not known
         for function, condition, arguments in branches:
             chosen = np.broadcast_to(condition, (1, self.T))[0]
             if chosen.all() and len(np.unique(self.threads // WARPGROUP)) == 1:

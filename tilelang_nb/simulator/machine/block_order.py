@@ -1,37 +1,50 @@
-"""Order between blocks, and threads that ask for a value until others have stored it.
+"""Order between blocks by atomic operations.
 
-PTX's release and acquire patterns, for each block: what its threads did before an atomic operation with an order is
-known to the threads of another block after theirs.  For the other threads of the two blocks a barrier of their block
-must stand before the one and after the other.  A relaxed operation orders nothing.  Which release an acquire has read
-is not asked: one that came earlier in the run counts.  A fence is both: a release at the next atomic operation of
-the block, and an acquire of what was there at the last one.
-
-A loop with atomic operations may ask for what other threads store.  Where a turn has changed nothing, neither registers
-nor memory, the next one comes when others have changed something; until then they run.
+PTX's release and acquire patterns: what a thread did before an atomic operation with an order is known to the threads
+that acquire it, by an operation on the same place that reads what it, or a chain of read-modify-write operations behind
+it, has stored.  For the other threads of the two blocks a barrier of their block must stand before the
+one and after the other.  A relaxed operation orders nothing, unless fences stand beside it: one before a relaxed store
+makes it a release, one after a relaxed load an acquire.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from .repetition import equal
-from .waits import VALUE, Lack, Wait
+from .clocks import Clocks, Release
 
-RELEASES, ACQUIRES = ("release", "acq_rel", "seq_cst"), ("acquire", "acq_rel", "seq_cst")
-RELEASE, ACQUIRE, FENCE = range(3)
-STEPS = 16  # that a turn counts as which changes something itself: others run in between, so that few are enough
+RELEASES, ACQUIRES = ("release", "acq_rel", "seq_cst"), ("consume", "acquire", "acq_rel", "seq_cst")
+WARP = 32
 Array = Any
 
 
-class Meetings:
-    """What is known between blocks: epochs up to which a thread has released, or acquired, or come to a fence, which is
-    a release once an atomic operation comes after it.
+@dataclass
+class Flag:
+    """A place of atomic operations.  clock: what an acquire of it learns.  block, lanes, sent: of the last release."""
 
-    own: (3, blocks, threads), of each thread.  warps: (3, blocks, warps), where the threads of a warp have met in
-    between.  blocks: (3, blocks), where all threads of the block have.
+    clock: int = 0
+    block: int = -1
+    lanes: bytes = b""
+    sent: int = 0
+
+
+@dataclass(frozen=True)
+class Fence:
+    """Threads of a block that have come to a fence: what it covers, and what they knew of other blocks."""
+
+    release: Release
+    known: int
+
+
+class Meetings:
+    """What the threads of a launch know of other blocks.
+
+    own: (blocks, threads), the clock of each thread.  pending: what it has read without acquiring it.  fences: by block
+    and thread, the last fence.  met: by block, the clock of what fences before a barrier let all its threads release.
     """
 
     def __init__(self, blocks: int, threads: int):
@@ -41,115 +54,169 @@ class Meetings:
     def use(self) -> None:
         if self.used:
             return
-        blocks, threads = self.shape
-        self.own = np.zeros((3, blocks, threads), np.int32)
-        self.warps = np.zeros((3, blocks, -(-threads // 32)), np.int32)
-        self.blocks = np.zeros((3, blocks), np.int32)
-        self.asked = np.zeros(blocks, np.int32)  # the last epoch at an atomic operation
+        self.own = np.zeros(self.shape, np.int32)
+        self.pending = np.zeros(self.shape, np.int32)
+        self.flags: dict[int, Flag] = {}  # by address
+        self.fences: dict[int, dict[int, Fence]] = {}
+        self.met: dict[int, int] = {}
+        self.clocks = Clocks(self.shape[0], self._in_use)
         self.used = True
 
-    def ordered(self, epochs: Array, theirs: Array, their_threads: Array, mine: Array, my_threads: Array) -> Array:
+    def _in_use(self) -> Iterable[int]:
+        yield from np.unique(self.own).tolist()
+        yield from np.unique(self.pending).tolist()
+        yield from self.met.values()
+        for flag in self.flags.values():
+            yield from (flag.clock, flag.sent)
+        for fences in self.fences.values():
+            yield from (fence.known for fence in fences.values())
+
+    def learn(self, table: Array, block: int, threads: Array, clock: int) -> None:
+        """Some threads of a block know a clock as well from now on."""
+        held = table[block, threads]
+        if (held == held[0]).all():
+            table[block, threads] = self.clocks.merged(int(held[0]), clock)
+            return
+        for one in np.unique(held).tolist():
+            table[block, threads[held == one]] = self.clocks.merged(one, clock)
+
+    def meet(self, table: Array, block: int, threads: Array) -> None:
+        """What one of some threads of a block knows, all know."""
+        held = table[block, threads]
+        if (held != held[0]).any():
+            table[block, threads] = self.clocks.of_all(held)
+
+    def ordered(
+        self, epochs: Array, owners: Array, theirs: Array, their_threads: Array, mine: Array, my_threads: Array
+    ) -> Array:
         """Which accesses of other blocks come before the next one.
 
-        theirs, mine: numbers of blocks, -1 for several.  their_threads, my_threads: inside a block, -1 for several.
+        owners: strands of the accesses.  theirs, mine: numbers of blocks, -1 for several.  their_threads, my_threads:
+        inside a block, -1 for several.
         """
+        result = np.zeros(len(epochs), np.bool_)
         if not self.used:
-            return np.zeros(len(epochs), np.bool_)
-        known = np.minimum(self._known(RELEASE, theirs, their_threads), self._known(ACQUIRE, mine, my_threads))
-        return (theirs >= 0) & (mine >= 0) & (epochs <= known)
-
-    def _known(self, side: int, blocks: Array, threads: Array) -> Array:
-        known = np.maximum(self.blocks[side, blocks], self.warps[side, blocks, np.maximum(threads, 0) // 32])
-        several = threads < 0
-        if several.any() and self.shape[1] > 32:
-            known[several] = self.blocks[side, blocks[several]]
-        own = self.own[side, blocks, threads]
-        if several.any():
-            own[several] = self.own[side, blocks[several]].min(1)
-        return np.maximum(known, own)
-
-
-class Asking:
-    """The turns of one loop that may ask for what others store."""
-
-    def __init__(self, strand: Any, site: int):
-        self.strand, self.site = strand, site
-        self.changes = -1
-        self.kept: tuple[Any, ...] = ()
-
-    def turn_begins(self, *state: Any) -> Generator[Wait, None, None]:
-        """Yields before every turn but the first; until others have changed memory where the turn before did nothing.
-
-        state: masks and registers.
-        """
-        machine = self.strand.machine
-        idle = len(self.kept) == len(state) and all(equal(one, kept) for one, kept in zip(state, self.kept))
-        before = machine.changes
-        if idle and before == self.changes:
-            machine.take_steps(-1, self.site)  # the turn is that of those who change memory
-            yield Wait(lambda: machine.changes != before, lambda: self._said(), self.site)
-        elif self.changes >= 0:
-            machine.take_steps(STEPS, self.site)
-            yield Wait(lambda: True, lambda: self._said(), self.site)
-        self.changes = machine.changes
-        self.kept = tuple(one.copy() if isinstance(one, np.ndarray) else one for one in state)
-
-    def _said(self) -> Lack:
-        return Lack("another value in memory than this loop reads", frozenset((VALUE,)))
+            return result
+        asked = np.flatnonzero((theirs >= 0) & (mine >= 0))
+        if not len(asked):
+            return result
+        pairs = np.stack([mine[asked], my_threads[asked], theirs[asked]])
+        groups, which = np.unique(pairs, axis=1, return_inverse=True)
+        which = which.reshape(-1)
+        order = np.argsort(which, kind="stable")
+        ends = np.cumsum(np.bincount(which, minlength=groups.shape[1]))
+        for (me, thread, other), at in zip(groups.T.tolist(), np.split(order, ends[:-1])):
+            rows = asked[at]
+            accesses = epochs[rows], owners[rows], their_threads[rows]
+            clocks = np.unique(self.own[me] if thread < 0 else self.own[me, thread]).tolist()
+            known = np.ones(len(rows), np.bool_)
+            for clock in clocks:
+                known &= self.clocks.knows(clock, other, *accesses)
+            result[rows] = known
+        return result
 
 
 class BlockOrder:
     """Part of a strand."""
 
-    def ordered(self, order: str, mask: Any, operation: Callable[[], Any]) -> Any:
-        """An atomic operation with an order; "" for relaxed, beside which there are fences."""
-        checks = self.machine.checks
-        if checks and order in RELEASES:
-            self._come(RELEASE, mask)
+    noted: list[tuple[Array, Array]] | None  # places in memory that atomic operations and loads touch, where it matters
+
+    def ordered(self, order: str, kind: str, mask: Any, operation: Callable[[], Any]) -> Any:
+        """An atomic operation with an order; "" for relaxed.  kind: "load", "store" or "update"."""
+        if not self.machine.checks:
+            return operation()
+        outer, self.noted = self.noted, []
         result = operation()
-        if checks and order in ACQUIRES:
-            self._come(ACQUIRE, mask)
-        if checks and not order:
-            self._ask(mask)
+        places, self.noted = self.noted, outer
+        if outer is not None:
+            outer += places
+        if places:
+            self.machine.meetings.use()
+            memory, index = places[-1]
+            self._meet_at(order, kind, mask, _addresses(memory, index))
         return result
+
+    def _meet_at(self, order: str, kind: str, mask: Any, addresses: Array) -> None:
+        lanes = np.broadcast_to(
+            True if mask is None else mask, self.shape_of(addresses, *(() if mask is None else (mask,)))
+        )
+        addresses = np.broadcast_to(addresses, lanes.shape)
+        turns = zip(lanes.reshape(-1, self.B, self.T), addresses.reshape(-1, self.B, self.T))
+        for taking, places in turns:
+            for block in np.flatnonzero(taking.any(1)).tolist():
+                threads, row = np.flatnonzero(taking[block]), places[block][taking[block]]
+                if (row == row[0]).all():
+                    self._meet_in(int(self.block_ids[block]), self.threads[threads], int(row[0]), order, kind)
+                    continue
+                for place in np.unique(row).tolist():
+                    mine = self.threads[threads[row == place]]
+                    self._meet_in(int(self.block_ids[block]), mine, place, order, kind)
+        if kind != "load":
+            self.new_epoch()
+
+    def _meet_in(self, block: int, threads: Array, place: int, order: str, kind: str) -> None:
+        """Some threads of a block come to a place in memory."""
+        meetings = self.machine.meetings
+        clocks, flag = meetings.clocks, meetings.flags.get(place)
+        if kind != "store" and flag is not None and flag.clock:
+            if order in ACQUIRES:
+                self._learn(block, threads, flag.clock)
+            else:
+                meetings.learn(meetings.pending, block, threads, flag.clock)
+        if kind == "load":
+            return
+        sent = meetings.met.get(block, 0)
+        if order in RELEASES:
+            known = clocks.of_all(meetings.own[block, threads])
+            sent = clocks.merged(sent, clocks.released(block, self._covered(threads), known))
+        fences = meetings.fences.get(block)
+        if fences:
+            for fence in {id(one): one for one in map(fences.get, threads.tolist()) if one is not None}.values():
+                sent = clocks.merged(sent, self._sent_by(block, fence, threads))
+        lanes = threads.tobytes()
+        if flag is None:
+            flag = meetings.flags[place] = Flag()
+        if flag.sent and flag.block == block and flag.lanes == lanes:
+            sent = clocks.merged(flag.sent, sent)  # a store behind a release of the same threads is one as well
+        if order in RELEASES or flag.block != block or flag.lanes != lanes:
+            flag.block, flag.lanes, flag.sent = block, lanes, sent
+        flag.clock = clocks.merged(flag.clock, sent) if kind == "update" else sent
+
+    def _sent_by(self, block: int, fence: Fence, threads: Array) -> int:
+        """The clock of what a fence lets these threads release."""
+        lanes = np.zeros(self.machine.threads, np.bool_)
+        lanes[threads] = True
+        lanes &= fence.release.lanes
+        warps = _mates(lanes)
+        release = Release(lanes, fence.release.epoch, warps, fence.release.warp_epoch, fence.release.seen)
+        return self.machine.meetings.clocks.released(block, release, fence.known)
+
+    def _covered(self, threads: Array) -> Release:
+        lanes = np.zeros(self.machine.threads, np.bool_)
+        lanes[threads] = True
+        return Release(lanes, self.epoch, _mates(lanes), self.warp_epoch, dict(self.seen))
+
+    def _learn(self, block: int, threads: Array, clock: int) -> None:
+        """Threads acquire; which threads of roles meet behind that is not asked."""
+        meetings = self.machine.meetings
+        roles = self.machine.threads > self.T
+        meetings.learn(meetings.own, block, np.arange(self.machine.threads) if roles else threads, clock)
 
     def fence(self, mask: Any) -> None:
         """__threadfence"""
-        if self.machine.checks:
-            self._come(ACQUIRE, mask, True)
-            self._come(FENCE, mask)
-
-    def _ask(self, mask: Any) -> None:
-        """A relaxed operation: fences before it are releases, those after it acquire what was there."""
-        meetings = self.machine.meetings
-        meetings.use()
-        blocks = self.block_ids[self._coming(mask).any(1)]
-        meetings.asked[blocks] = self.machine.epochs.last
-        for table in (meetings.own, meetings.warps, meetings.blocks):
-            table[RELEASE, blocks] = np.maximum(table[RELEASE, blocks], table[FENCE, blocks])
-        self.new_epoch()
-
-    def asking(self, site: int) -> Asking:
-        return Asking(self, site)
-
-    def _come(self, side: int, mask: Any, by_fence: bool = False) -> None:
-        """Some threads come to a release, an acquire or a fence."""
+        if not self.machine.checks:
+            return
         meetings, lanes = self.machine.meetings, self._coming(mask)
         meetings.use()
-        here = lanes.any(1)
-        blocks, lanes = self.block_ids[here], lanes[here]
-        reached = np.int64(
-            self.machine.epochs.last if side == ACQUIRE else self.epoch
-        )  # of all strands, or of this one
-        bounds = meetings.asked[blocks] if by_fence else np.full(len(blocks), reached)
-        place = side, blocks[:, None], self.threads
-        meetings.own[place] = np.where(lanes, bounds[:, None], meetings.own[place])
-        if self.machine.threads > self.T:  # roles: which of their threads have met is not asked
-            meetings.blocks[side, blocks] = bounds
-        elif side != ACQUIRE:
-            meetings.blocks[side, blocks] = self.seen.get(self.number, 0)
-            warps = _by_warps(lanes, False).any(-1)
-            meetings.warps[side, blocks] = np.where(warps, self.warp_epoch, meetings.warps[side, blocks])
+        for at in np.flatnonzero(lanes.any(1)).tolist():
+            block, threads = int(self.block_ids[at]), self.threads[lanes[at]]
+            for clock in np.unique(meetings.pending[block, threads]).tolist():
+                if clock:
+                    self._learn(block, threads[meetings.pending[block, threads] == clock], clock)
+            release, fences = self._covered(threads), meetings.fences.setdefault(block, {})
+            for known in np.unique(meetings.own[block, threads]).tolist():
+                fence = Fence(release, known)
+                fences.update(dict.fromkeys(threads[meetings.own[block, threads] == known].tolist(), fence))
         self.new_epoch()
 
     def _coming(self, mask: Any) -> Array:
@@ -158,18 +225,33 @@ class BlockOrder:
             mask = mask.any(axis=tuple(range(mask.ndim - 2)))
         return np.broadcast_to(True if mask is None else mask, (self.B, self.T))
 
-    def threads_have_met(self, of_block: bool) -> None:
-        """The threads of each block, or of each warp, have come to a barrier: what one of them acquired, all know."""
-        meetings, blocks = self.machine.meetings, self.block_ids
+    def threads_have_met(self, of_block: bool, mask: Any) -> None:
+        """The threads of each block, or of each warp, have come to a barrier: what one of them acquired, all know.
+
+        What some of them have fenced, all release with their next store.
+        """
+        meetings = self.machine.meetings
         if not meetings.used or self.machine.threads > self.T:
             return
-        own = meetings.own[ACQUIRE, blocks]
-        meetings.warps[ACQUIRE, blocks] = np.maximum(meetings.warps[ACQUIRE, blocks], _by_warps(own, 0).max(-1))
-        if of_block:
-            meetings.blocks[ACQUIRE, blocks] = meetings.warps[ACQUIRE, blocks].max(1)
+        lanes = self._coming(mask)
+        for at in np.flatnonzero(lanes.any(1)).tolist():
+            block, threads = int(self.block_ids[at]), self.threads[lanes[at]]
+            groups = [threads] if of_block else [threads[threads // WARP == one] for one in np.unique(threads // WARP)]
+            for group in groups:
+                meetings.meet(meetings.own, block, group)
+                meetings.meet(meetings.pending, block, group)
+            fences = meetings.fences.pop(block, None) if of_block else None
+            for fence in {id(one): one for one in (fences or {}).values()}.values():
+                sent = meetings.clocks.released(block, fence.release, fence.known)
+                meetings.met[block] = meetings.clocks.merged(meetings.met.get(block, 0), sent)
 
 
-def _by_warps(values: Array, fill: Any) -> Array:
-    """(blocks, threads) -> (blocks, warps, 32)."""
-    missing = -values.shape[1] % 32
-    return np.pad(values, ((0, 0), (0, missing)), constant_values=fill).reshape(len(values), -1, 32)
+def _mates(lanes: Array) -> Array:
+    """All threads of the warps of some."""
+    warps = np.pad(lanes, (0, -len(lanes) % WARP)).reshape(-1, WARP).any(1)
+    return np.repeat(warps, WARP)[: len(lanes)]
+
+
+def _addresses(memory: Array, index: Array) -> Array:
+    """Of elements, in bytes."""
+    return memory.__array_interface__["data"][0] + np.asarray(index, np.int64) * memory.itemsize

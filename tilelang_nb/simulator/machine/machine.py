@@ -9,10 +9,11 @@ import numpy as np
 
 from ..translation.inspection import evaluate
 from ..translation.values import Site
+from .asking import Alarms, places_of
 from .barriers import WARPGROUP
 from .block_order import Meetings
 from .requests import Counting
-from .shadow import Epochs, Shadow
+from .shadow import SITE, Epochs, Shadow
 from .waits import Deadlock, Lack, Wait, in_turns, joined
 
 REGISTERS = 65536  # of a multiprocessor
@@ -78,7 +79,11 @@ class Machine:
         self.threads = int(np.prod(list(block.values()), initial=1))
         self.findings, self.counters, self.epochs, self.granule = findings, counters, epochs, granule
         self.meetings = meetings
+        self.atomic_sites = np.array([site.atomic for site in sites] or [False])
+        if len(self.atomic_sites) > SITE:  # those beyond have one number
+            self.atomic_sites[SITE] = self.atomic_sites[SITE:].all()
         self.watched, self.changes = watched, 0  # stores that changed memory, counted where somebody may wait for one
+        self.alarms = Alarms()
         self.stride = max(-(-shared_bytes // BANK_LINE) * BANK_LINE, BANK_LINE)
         self.memory = np.zeros(blocks * self.stride, np.uint8)
         self.views: dict[Any, np.ndarray] = {}
@@ -95,6 +100,17 @@ class Machine:
         self.stopped, self.progress = Stopped(), progress
         self.ranks, self.in_flight = ranks, blocks // ranks  # blocks of a cluster; clusters
         self.backwards = backwards
+
+    def changed(self, memory: np.ndarray, index: Any) -> None:
+        """Elements of a memory have other values now."""
+        self.changes += 1
+        if self.alarms:
+            self.alarms.ring(places_of(memory, index))
+
+    def much_changed(self) -> None:
+        """Nobody says which elements have other values now."""
+        self.changes += 1
+        self.alarms.ring_all()
 
     def new_strand(self) -> int:
         self.strands += 1
@@ -157,7 +173,7 @@ class Machine:
 
     def run_together(self, strands: list[tuple[Any, Generator[Wait, None, None]]]) -> None:
         """Drive blocks that wait for each other, each rank or block as a strand, until all have ended."""
-        for blocked in in_turns(strands, self.backwards, lambda _: None):
+        for blocked in in_turns(strands, self.backwards, lambda _: None, self.alarms):
             raise Deadlock(joined(blocked, lambda strand, text, told: strand.of_block(text, told)), blocked[0][1].site)
 
     def run(self, generator: Generator[Wait, None, None]) -> None:

@@ -54,6 +54,8 @@ class MemoryAccess:
         index, ok = self._safe(index, bounds, mask, site)
         if part is None and ok is not None:  # a uniform index outside: the value stays a number
             return array.data.dtype.type(0) if array.data.dtype.kind not in "iub" else array.data.dtype.type(0).item()
+        if self.noted is not None:
+            self.note(array.data, index)
         if self.machine.checks:
             self._check_global(array, index, part, start, ok, mask, site)
         if part is None:
@@ -67,6 +69,8 @@ class MemoryAccess:
         index, ok = self._safe(index, bounds, mask, site)
         itemsize = np.dtype(dtype).itemsize
         flat = self._flat(index, itemsize)
+        if self.noted is not None:
+            self.note(self.machine.view(dtype), flat)
         if self.machine.checks:
             self._check_shared(index, flat, itemsize, part, start, ok, mask, site)
         return self._zero_outside(self.machine.view(dtype)[flat], ok)
@@ -122,8 +126,10 @@ class MemoryAccess:
         self._write(self.machine.shared_shadow, memory, at, at, values, codes, site, granules)
 
     def _watch(self, memory: Array, at: Array, values: Array) -> None:
-        """Count a store that changes something."""
-        self.machine.changes += bool((_bits(memory[at]) != _bits(np.asarray(values, memory.dtype))).any())
+        """Tell a store that changes something."""
+        changed = _bits(memory[at]) != _bits(np.asarray(values, memory.dtype))
+        if changed.any():
+            self.machine.changed(memory, at[changed])
 
     def _codes(self, lanes: Array | None, at: Array, value: Array, index: Array) -> Array:
         shape = self.shape_of(index, value) if lanes is None else lanes.shape
@@ -172,8 +178,12 @@ class MemoryAccess:
         at, values, lanes = self._storing_lanes(index, value, ok, mask)
         shape = self.shape_of(index, value) if lanes is None else lanes.shape
         old = update(memory, at, np.asarray(values, memory.dtype), kind)
+        if self.noted is not None:
+            self.note(memory, index)
         if self.machine.watched:
-            self.machine.changes += bool((_bits(memory[at]) != _bits(old)).any())
+            changed = _bits(memory[at]) != _bits(old)
+            if changed.any():
+                self.machine.changed(memory, at[changed])
         if self.machine.checks:
             self.counters.count(f"{self.machine.sites[site].space} atomic", len(at))
             if shadow is not None and len(at):

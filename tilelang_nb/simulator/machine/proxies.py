@@ -50,15 +50,14 @@ class Proxies:
     def check_overwritten(self, cells: Array, codes: Array, site: int) -> None:
         """Report ordinary accesses of what a bulk copy overwrites, which are over, but for ordinary ones alone."""
         shadow = self.machine.shared_shadow
-        earlier = [("store", shadow.writes)]
-        earlier += [("load", reads) for strand, reads in shadow.reads.items() if strand > 0]
-        for kind, table in earlier:
-            records = table[cells]
+        earlier = [("store", shadow.writes[cells], codes)]
+        earlier += [("load", records, codes[at]) for records, at in shadow.reads.earlier(cells, ordinary=True)]
+        for kind, records, mine in earlier:
             late = self._unfenced(records)
             if late is None:
                 continue
             at = np.flatnonzero(late)
-            race = shadow.unordered(self, records[at], codes[at])
+            race = shadow.unordered(self, records[at], mine[at])
             if race is not None:  # that is told
                 late[at] = ~race
             if late.any():

@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from .read_records import ReadRecords
+
 CODE_BITS, SITE_BITS = 31, 12
 CODE = (1 << CODE_BITS) - 1
 SITE = (1 << SITE_BITS) - 1
@@ -56,15 +58,14 @@ class Shadow:
     def __init__(self, cells: int, across_blocks: bool, reads_matter: bool = True):
         self.across_blocks, self.reads_matter = across_blocks, reads_matter
         self.writes = np.zeros(cells, np.int64)
-        # strand -> records of its last reads; its negative number: of those by asynchronous operations
-        self.reads: dict[int, Array] = {}
+        self.reads = ReadRecords(cells)  # by strand; its negative number: of those by asynchronous operations
         self.same: tuple[Array, Array] | None = None  # first and last thread of a store of one value by many
         self._known: dict[int, tuple[tuple[Any, ...], Any]] = {}
         self.version = 0
 
     def forget(self, epoch: int) -> None:
         """As if nothing had been accessed since an epoch."""
-        for records in (self.writes, *self.reads.values()):
+        for records in (self.writes, *self.reads.arrays()):
             records[records >> EPOCH_SHIFT > epoch] = 0
         self.same, self.version, self._known = None, self.version + 1, {}
 
@@ -82,8 +83,11 @@ class Shadow:
         return (strand.block_ids[:, None].astype(np.int64)) | MANY
 
     # ---- order ----
-    def unordered(self, strand: Any, records: Array, codes: Array) -> Array | None:
-        """Which records are accesses of other threads that nothing orders before the next one; None if none."""
+    def unordered(self, strand: Any, records: Array, codes: Array, atomic: bool = False) -> Array | None:
+        """Which records are accesses of other threads that nothing orders before the next one; None if none.
+
+        atomic: the next one is an atomic operation, which does not race with other such ones.
+        """
         machine = strand.machine
         if machine.epochs.exhausted:
             return None
@@ -95,6 +99,8 @@ class Shadow:
             return None
         differ = (((records ^ codes) & CODE) != 0) | ((codes & MANY) != 0)
         hit = recent & differ
+        if atomic:
+            hit &= ~strand.machine.atomic_sites[(records >> CODE_BITS) & SITE]
         if not hit.any():
             return None
         at = np.flatnonzero(hit)
@@ -106,8 +112,8 @@ class Shadow:
         threads = strand.machine.threads
         epochs = records >> EPOCH_SHIFT
         owners = strand.machine.epochs.owner(epochs)
-        seen = np.array([strand.seen.get(int(owner), 0) for owner in range(int(owners.max()) + 1)])
-        unordered = epochs > seen[owners]
+        known, which = np.unique(owners, return_inverse=True)
+        unordered = epochs > np.array([strand.seen.get(owner, 0) for owner in known.tolist()])[which]
         others = records & CODE
         if strand.partly_known and unordered.any():
             unordered &= epochs > self.known_of_warps(strand, owners, records)
@@ -116,12 +122,13 @@ class Shadow:
             same_warp &= (others - 1) % threads >> 5 == (codes - 1) % threads >> 5
             same_warp &= (others - 1) // threads == (codes - 1) // threads
             unordered &= ~(same_warp & (epochs <= strand.warp_epoch))
+        theirs, mine = _block(others, threads), _block(codes, threads)
         if self.across_blocks:
-            theirs, mine = _block(others, threads), _block(codes, threads)
-            met = strand.machine.meetings.ordered(
-                epochs, theirs, _thread(others, threads), mine, _thread(codes, threads)
-            )
-            unordered = np.where(theirs != mine, ~met, unordered)
+            unordered |= theirs != mine
+        if strand.machine.meetings.used and unordered.any():
+            at = np.flatnonzero(unordered)
+            who = theirs[at], _thread(others[at], threads), mine[at], _thread(codes[at], threads)
+            unordered[at] = ~strand.machine.meetings.ordered(epochs[at], owners[at], *who)
         return unordered
 
     def known_of_warps(self, strand: Any, owners: Array, records: Array, sign: int = 1) -> Array:
@@ -138,23 +145,13 @@ class Shadow:
         many = (others & MANY) != 0
         return np.where(many, table.max(1)[owners], table[owners, np.where(many, 0, (others - 1) % threads >> 5)])
 
-    def _not_atomic(self, strand: Any, records: Array, hit: Array | None) -> Array | None:
-        """Atomic operations do not race with each other."""
-        if hit is None:
-            return None
-        atomic = np.array([site.atomic for site in strand.machine.sites] or [False])
-        hit = hit & ~atomic[(records >> CODE_BITS) & SITE]
-        return hit if hit.any() else None
-
     # ---- accesses ----
     def read(self, strand: Any, cells: Array, codes: Array, site: int, bulk: bool = False) -> None:
         """bulk: by an asynchronous operation."""
         records = self.writes[cells]
         if not self.across_blocks and not records.all():
             self._report_uninitialised(strand, records, codes, site)
-        hit = self.unordered(strand, records, codes)
-        if hit is not None and strand.machine.sites[site].atomic:
-            hit = self._not_atomic(strand, records, hit)
+        hit = self.unordered(strand, records, codes, strand.machine.sites[site].atomic)
         if hit is not None and self.same is not None:
             first, last = self.same
             low, high = _extremes(codes, strand.machine.threads)
@@ -166,23 +163,21 @@ class Shadow:
         self._record_read(strand, cells, codes, site, -strand.number if bulk else strand.number)
 
     def _record_read(self, strand: Any, cells: Array, codes: Array, site: int, reader: int) -> None:
-        reads = self.reads.get(reader)
-        if reads is None:
-            reads = self.reads[reader] = np.zeros(len(self.writes), np.int64)
+        reads = self.reads
         stamp = (strand.epoch << EPOCH_SHIFT) | (min(site, SITE) << CODE_BITS)
         mine = codes | stamp
-        before = reads[cells]
-        reads[cells] = mine
-        lost = reads[cells] != mine  # several threads in this statement
+        before = reads.of(reader, cells)
+        reads.put(reader, cells, mine)
+        lost = reads.of(reader, cells) != mine  # several threads in this statement
         lost |= (before >= strand.epoch << EPOCH_SHIFT) & (((before ^ mine) & CODE) != 0)
         threads = strand.machine.threads
         if lost.any():
-            reads[cells[lost]] = stamp | MANY | _block(codes[lost], threads)
+            reads.put(reader, cells[lost], stamp | MANY | _block(codes[lost], threads))
         if self.across_blocks:
-            elsewhere = _block(reads[cells] & CODE, threads) != _block(codes, threads)
+            elsewhere = _block(reads.of(reader, cells) & CODE, threads) != _block(codes, threads)
             elsewhere |= (before != 0) & (_block(before & CODE, threads) != _block(codes, threads))
             if elsewhere.any():
-                reads[cells[elsewhere]] = stamp | EVERYBODY
+                reads.put(reader, cells[elsewhere], np.full(np.count_nonzero(elsewhere), stamp | EVERYBODY))
 
     def before_write(self, strand: Any, cells: Array, codes: Array, site: int, unchanged: Callable[[], Array]) -> Array:
         """Compare a store with earlier accesses.  unchanged: which lanes store what is there already."""
@@ -255,7 +250,7 @@ class Shadow:
         records = self.writes[cells]
         if not self.across_blocks and not records.all():
             self._report_uninitialised(strand, records, codes, site)
-        hit = self._not_atomic(strand, records, self.unordered(strand, records, codes))
+        hit = self.unordered(strand, records, codes, True)
         if hit is not None:
             self._report(strand, "atomic", "write", site, records, codes, hit)
         self._against_reads(strand, cells, codes, site, atomic=True)
@@ -270,13 +265,12 @@ class Shadow:
             self.writes[at] = (stamp[lost] & ~np.int64(CODE)) | many
 
     def _against_reads(self, strand: Any, cells: Array, codes: Array, site: int, atomic: bool = False) -> None:
-        for reads in self.reads.values():
-            records = reads[cells]
-            hit = self.unordered(strand, records, codes)
-            if atomic:
-                hit = self._not_atomic(strand, records, hit)
+        for records, at in self.reads.earlier(cells):
+            hit = self.unordered(strand, records, codes[at], atomic)
             if hit is not None:
-                self._report(strand, "atomic" if atomic else "write", "read", site, records, codes, hit)
+                self._report(strand, "atomic" if atomic else "write", "read", site, records, codes[at], hit)
+        if not atomic:
+            self.reads.forget(cells)
 
     # ---- reports ----
     def _report(

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from .asking import Questions
 from .asynchronous import AsynchronousCopies
 from .barriers import Barriers, Known
 from .block_order import BlockOrder
@@ -18,6 +19,7 @@ from .edges import Edges
 from .matrices import MatrixInstructions
 from .memory import MemoryAccess
 from .messages import Messages
+from .named_barriers import NamedBarriers
 from .proxies import Proxies
 from .registers import Registers
 from .repetition import Repetition
@@ -31,7 +33,7 @@ Mask = Any
 
 class Strand(
     Registers, MemoryAccess, Warps, MatrixInstructions, AsynchronousCopies, TensorCopies, Proxies, WarpGroups,
-    Barriers, BlockOrder, Clusters, Messages, UndefinedArithmetic, Edges,
+    Barriers, NamedBarriers, BlockOrder, Questions, Clusters, Messages, UndefinedArithmetic, Edges,
 ):  # fmt: skip
     """block_ids: linear numbers of the blocks.  threads: linear numbers inside a block, ascending and contiguous.
 
@@ -52,6 +54,7 @@ class Strand(
         self.seen: Known = {}  # the last epochs whose accesses are ordered before this strand's next one
         self.open_copies, self.groups = [], []
         self.stores = {}
+        self.noted = None
         self.open_products, self.product_groups = [], []
         self.new_epoch()
 

@@ -204,6 +204,8 @@ class TensorCopies:
     def land(self, barrier: Any) -> None:
         """All copies that a barrier waits for arrive now."""
         machine = self.machine
+        if machine.watched and barrier.flying:
+            machine.much_changed()
         while barrier.flying:
             load = barrier.flying.pop(0)
             if isinstance(load, Arrivals):
@@ -289,6 +291,8 @@ class TensorCopies:
         view, array = store.view, store.view.array
         whole, part = view.region(store.coordinates)
         assert store.box is not None
+        if self.machine.watched:
+            self.machine.much_changed()
         data = store.box[part]
         if store.cells is None or array.shadow is None:
             view.elements()[whole] = data

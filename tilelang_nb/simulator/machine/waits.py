@@ -29,12 +29,16 @@ class Wait:
     """What a blocked strand yields.
 
     said: what it waits for at the time of asking, as others may have come meanwhile; told: it says for whom, too.
+    reads: elements of which another thread must change one (`asking.py`), where nothing else makes it ready, or ().
+    goes_on: whether it would wait again; None where that is not known.
     """
 
     ready: Callable[[], bool]
     said: Callable[[], Lack]
     site: int
     told: bool = False
+    reads: tuple[Any, ...] = ()
+    goes_on: Callable[[], bool] | None = None
 
 
 class Deadlock(Exception):
@@ -46,28 +50,46 @@ class Deadlock(Exception):
 
 
 def in_turns(
-    strands: list[tuple[Any, Generator[Wait, None, None]]], backwards: bool, ended: Callable[[Any], None]
+    strands: list[tuple[Any, Generator[Wait, None, None]]],
+    backwards: bool,
+    ended: Callable[[Any], None],
+    alarms: Any = None,
 ) -> Iterator[list[tuple[Any, Wait]]]:
     """Run strands, whichever is ready, until all have ended.  Yields what they wait for where none is ready.
 
-    backwards: the last ones first.  ended: told each strand that has.
+    backwards: the last ones first.  ended: told each strand that has.  alarms: where those sleep who wait for a value
+    in memory; None: they are asked again and again, as others are.
     """
     waiting: dict[Any, Wait] = {}
-    running = list(reversed(strands)) if backwards else list(strands)
+    running = dict(reversed(strands) if backwards else strands)
+    awake = dict(running)
+
+    def goes_on(strand: Any) -> None:
+        try:
+            wait = waiting[strand] = next(running[strand])
+        except StopIteration:
+            del running[strand]
+            awake.pop(strand, None)
+            ended(strand)
+            return
+        if alarms is not None and wait.reads:
+            awake.pop(strand, None)
+            alarms.set(strand, wait.reads, wait.goes_on)
+        else:
+            awake[strand] = running[strand]
+
     while running:
         moved = False
-        for strand, generator in list(running):
+        for strand in list(awake):
             wait = waiting.get(strand)
-            if wait is not None and not wait.ready():
-                continue
+            if wait is None or wait.ready():
+                moved = True
+                goes_on(strand)
+        while alarms is not None and (strand := alarms.next()) is not None:
             moved = True
-            try:
-                waiting[strand] = next(generator)
-            except StopIteration:
-                running.remove((strand, generator))
-                ended(strand)
+            goes_on(strand)
         if not moved:
-            yield [(strand, waiting[strand]) for strand, _ in running]
+            yield [(strand, waiting[strand]) for strand in running]
 
 
 def wait_of_all(blocked: list[tuple[Any, Wait]]) -> Wait:
@@ -76,7 +98,8 @@ def wait_of_all(blocked: list[tuple[Any, Wait]]) -> Wait:
     def said() -> Lack:
         return joined(blocked, lambda strand, text, told: text if told else f"{_named(strand.threads)} {text}")
 
-    return Wait(lambda: any(wait.ready() for _, wait in blocked), said, blocked[0][1].site, True)
+    reads = tuple(read for _, wait in blocked for read in wait.reads) if all(wait.reads for _, wait in blocked) else ()
+    return Wait(lambda: any(wait.ready() for _, wait in blocked), said, blocked[0][1].site, True, reads)
 
 
 def joined(blocked: list[tuple[Any, Wait]], text: Callable[[Any, str, bool], str]) -> Lack:

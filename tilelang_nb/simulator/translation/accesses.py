@@ -280,6 +280,8 @@ class Accesses(Expressions, Edges):
         arguments, axes = self._point(storage, indices)
         site = self.access_site("read", storage)
         text = f"S.load_{storage.space}({arguments}, {self.mask}, {site})"
+        if self.peeking:
+            text = f"S.peek_{storage.space}({arguments})"
         bounds = (
             (0, 1)
             if storage.dtype == "bool"

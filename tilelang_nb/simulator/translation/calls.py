@@ -87,7 +87,8 @@ WITHOUT_EFFECT = (
 class Calls(Accesses):
     """Calls as values and calls as statements."""
 
-    fenced: bool  # are there fences that order what relaxed operations do not?
+    orders: bool  # do atomic operations, or fences beside them, order what threads do?
+    peeking: bool  # are the loads only to look, which counts as no access?
     roles: int  # how many forks the translated statement is inside
 
     # ---- values ----
@@ -149,14 +150,17 @@ class Calls(Accesses):
         if function in SHUFFLES:
             value, lane = self.expression(arguments[1]), self.expression(arguments[2])
             width = self.expression(arguments[3]).text if len(arguments) > 3 else "32"
-            text = f"S.shuffle({SHUFFLES[function]!r}, {self.typed(value)}, {lane.text}, {width})"
+            taking = f"{self.expression(arguments[0]).text}, {self.mask}, {self.site('shuffle')}"
+            text = f"S.shuffle({SHUFFLES[function]!r}, {self.typed(value)}, {lane.text}, {width}, {taking})"
             return self.effectful(text, value.dtype, LANES | value.axes | lane.axes)
         if function in VOTES:
             value = self.truth(arguments[1])
-            text = f"S.vote({VOTES[function]!r}, {value.text}, {self.mask}).view({NUMPY[dtype]})"
+            taking = f"{self.expression(arguments[0]).text}, {self.mask}, {self.site('vote')}"
+            text = f"S.vote({VOTES[function]!r}, {value.text}, {taking}).view({NUMPY[dtype]})"
             return self.effectful(text, dtype, LANES | value.axes)
         if function == "__activemask":
-            return self.effectful(f"S.vote('ballot', True, {self.mask}).view({NUMPY[dtype]})", dtype, LANES)
+            text = f"S.vote('ballot', True, None, {self.mask}, -1).view({NUMPY[dtype]})"
+            return self.effectful(text, dtype, LANES)
         if function in BLOCK_VOTES:
             value = self.truth(arguments[0])
             self.emit_block_barrier()
@@ -178,6 +182,9 @@ class Calls(Accesses):
         given = arguments[1 : len(arguments) - bool(order)]
         value = self.cast(self.expression(given[0]), storage.dtype) if given else None
         site = self.access_site("atomic", storage)
+        asked = kind
+        if self.peeking:
+            return self.effectful(f"S.peek_{storage.space}({point})", storage.dtype, axes)
         if kind == "load":
             text = f"S.load_{storage.space}({point}, {self.mask}, {site})"
         elif value is None:
@@ -187,8 +194,9 @@ class Calls(Accesses):
             amount, axes = self._for_every_turn(value, axes)
             text = f"S.atomic_{storage.space}({kind!r}, {point}, {amount}, {self.mask}, {site})"
             axes |= LANES
-        if order or self.fenced:
-            text = f"S.ordered({order!r}, {self.mask}, lambda: {text})"
+        if self.orders:
+            does = {"load": "load", "store": "store"}.get(asked, "update")
+            text = f"S.ordered({order!r}, {does!r}, {self.mask}, lambda: {text})"
         return self.effectful(text, storage.dtype, axes)
 
     def _for_every_turn(self, value: Value, axes: int) -> tuple[str, int]:
@@ -292,7 +300,7 @@ def _whole_named_barrier(t: Calls, arguments: list[Any]) -> None:
 @_statement("tirx.ptx.bar_arrive", "tirx.ptx.barrier_arrive")
 def _named_arrival(t: Calls, arguments: list[Any]) -> None:
     number, threads = t.expression(arguments[0]).text, t.expression(arguments[1]).text
-    t.emit(f"S.named_arrive({number}, {threads}, {t.mask})")
+    t.emit(f"S.named_arrive({number}, {threads}, {t.mask}, {t.site('named barrier')})")
 
 
 def _mbarrier(method: str, with_count: bool) -> Handler:

@@ -16,8 +16,9 @@ from typing import Any
 import tvm
 import tvm_ffi
 from tvm import tirx as tir
+from tvm.ir.prim import expr as pe
 
-from .inspection import call_name, extern_name, loads
+from .inspection import PARTIAL, call_name, extern_name, loads
 from .values import Storage
 
 HARMLESS = (0, 1, 2, 6)  # TVM's TCallEffectKind: annotation, pure, reads state, jump
@@ -69,6 +70,54 @@ def asks(loop: Any, of_block: bool = False) -> bool:
 
     tvm_ffi.structural_walk(loop, (tvm.ir.Call, look))
     return bool(found)
+
+
+def leaving(loop: Any) -> list[Any] | None:
+    """Conditions of which one holds where a turn leaves the loop; None for a loop that does more than to ask.
+
+    Such a loop loads, compares and breaks, all of it in each turn.
+    """
+    values: dict[Any, Any] = {}
+    found: list[Any] = []
+    if not (isinstance(loop.condition, tir.IntImm) and int(loop.condition.value)):
+        found.append(tir.Not(loop.condition))
+    for statement in loop.body.seq if isinstance(loop.body, tir.SeqStmt) else [loop.body]:
+        if isinstance(statement, tir.Bind):
+            values[statement.var] = _with(statement.value, values)
+        elif isinstance(statement, tir.IfThenElse) and statement.else_case is None and _breaks(statement.then_case):
+            found.append(_with(statement.condition, values))
+        elif not (isinstance(statement, tir.Evaluate) and _idle(statement.value)):
+            return None
+    return found if found and all(map(_plain, found)) else None
+
+
+def _with(expression: Any, values: Mapping[Any, Any]) -> Any:
+    return tvm_ffi.structural_map(expression, (tvm.ir.Var, lambda variable: values.get(variable, variable)))
+
+
+def _breaks(statement: Any) -> bool:
+    jump = isinstance(statement, tir.Evaluate) and call_name(statement.value) == "tirx.break_loop"
+    return isinstance(statement, tir.Break) or jump
+
+
+def _idle(value: Any) -> bool:
+    return isinstance(value, tir.IntImm) or extern_name(value) == "__nanosleep"
+
+
+def _plain(condition: Any) -> bool:
+    """Does a condition load and compute, with no effect and no part that is left out at times?"""
+    odd: list[Any] = []
+
+    def look(node: Any) -> None:
+        if isinstance(node, tvm.ir.Call):
+            if extern_name(node) not in ("tl_atomic_load", "") or call_name(node) == "tirx.if_then_else":
+                if not extern_name(node).startswith("tl_order_"):
+                    odd.append(node)
+        elif isinstance(node, (pe.And, pe.Or, pe.Select, *PARTIAL)):
+            odd.append(node)
+
+    tvm_ffi.structural_walk(condition, look)
+    return not odd
 
 
 def _is_shared(load: Any) -> bool:

@@ -19,7 +19,7 @@ from tvm.ir.prim import expr as pe
 from . import hopper_calls, matrix_calls  # noqa: F401  (fill the table of statements)
 from .accesses import VectorAxis
 from .calls import Calls
-from .endless import any_asking_loop, asks, registers_of_turns
+from .endless import any_asking_loop, asks, leaving, registers_of_turns
 from .inspection import BLOCKING, constant, contains_call, has_jump, jumps_out
 from .suites import Nested, Suite, Tracked
 from .tally import operations
@@ -315,7 +315,8 @@ class Statements(Calls):
         live = self.fresh("m")
         registers = registers_of_turns(node, self.buffers)
         watch, step, kind = ("asking", "yield from ", "asking loop") if asks(node) else ("turns_of", "", "loop")
-        turns = None if registers is None else self.assign("turns", f"S.{watch}({self.site(kind)})")
+        question = self._question(node, running, loop.broken if loop else "False") if step else ""
+        turns = None if registers is None else self.assign("turns", f"S.{watch}({self.site(kind)}{question})")
         self.open(live)
         self.emit(f"S.take_step({self.site(kind)})")
         if turns:
@@ -339,6 +340,18 @@ class Statements(Calls):
         self.loops.pop()
         self.mask = outer
         self.close("while True:")
+        if turns and step:
+            self.emit(f"{turns}.ends()")
+
+    def _question(self, node: Any, running: str, broken: str) -> str:
+        """What tells whether a loop that only asks goes on, without another turn of it; "" where it does more."""
+        found = leaving(node)
+        if found is None:
+            return ""
+        self.peeking = True
+        texts = [self.truth(condition).text for condition in found]
+        self.peeking = False
+        return f", lambda: S.goes_on(({', '.join(texts)},), {running}, {broken})"
 
     # ---- conditions ----
     def statement_IfThenElse(self, node: Any) -> None:

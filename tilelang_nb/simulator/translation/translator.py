@@ -13,6 +13,12 @@ from .statements import Statements
 from .suites import render
 from .values import NUMPY, AccessDetail, Storage, Unsupported, Value, integer_range
 
+# Fences, and the orders of atomic operations.
+ORDERING = (
+    "__threadfence",
+    "__threadfence_system",
+    *(f"tl_order_{order}" for order in ("consume", "acquire", "release", "acq_rel", "seq_cst")),
+)
 PARAMETER = "p_"  # prefix of the Python names of parameters
 
 
@@ -38,8 +44,8 @@ class Translator(Statements):
         self.vectors = {}
         self.open_vectors: list[tuple[Any, int]] = []
         self.loops = []
-        self.roles = 0
-        self.fenced = calls_extern(func.body, ("__threadfence", "__threadfence_system"))
+        self.roles, self.peeking = 0, False
+        self.orders = calls_extern(func.body, ORDERING)
         self.outer_loops = 0  # loops that stand in no other: their turns tell how far a launch has come
         self.tallies: dict[tuple[tuple[str, int], ...], int] = {}
         self.site_details: dict[int, AccessDetail] = {}

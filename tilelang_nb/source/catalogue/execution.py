@@ -23,6 +23,8 @@ __all__ = [
     "RegisterShare",
     "SimulatedDeadlock",
     "SimulatedUndefinedArithmetic",
+    "UndefinedExchange",
+    "MixedBarrier",
     "InternalError",
 ]
 
@@ -187,6 +189,13 @@ class RegisterShare(SimulatedDeadlock):
 
 
 @dataclass(frozen=True)
+class MixedBarrier(SimulatedDeadlock):
+    """A named barrier at which threads meet that do not belong together, or not in the number that it counts."""
+
+    label = "not those meet here who should"
+
+
+@dataclass(frozen=True)
 class SimulatedUndefinedArithmetic(Message):
     """A division of integers by 0, or a shift by a number of bits that the type does not have."""
 
@@ -197,6 +206,13 @@ class SimulatedUndefinedArithmetic(Message):
 
     problem: str
     remedy: str
+
+
+@dataclass(frozen=True)
+class UndefinedExchange(SimulatedUndefinedArithmetic):
+    """A shuffle or vote with lanes that are not there."""
+
+    label = "its result is undefined on a device"
 
 
 @dataclass(frozen=True)

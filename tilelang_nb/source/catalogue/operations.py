@@ -281,10 +281,11 @@ class SpilledRegisters(Message):
 
     code, slug = "TL214", "spilled-registers"
     severity = "warning"
-    text = "a thread has too few registers: {stored} bytes of them go to memory, {loaded} bytes come back"
+    text = "{cause}: {stored} bytes of them go to memory, {loaded} bytes come back"
     label = "slower than it could be"
     advice = "{remedy}"
 
+    cause: str
     stored: str
     loaded: str
     remedy: str
