@@ -179,3 +179,58 @@ def k(A: T.Tensor((64, 1024), "float32"), B: T.Tensor((64, 1024), "float32")):
     (found,) = compiler_warnings(program_of(text))
     assert found.code == "TL214" and "`x`" in found.help and "threads=" not in found.help
     assert "T.set_max_nreg" in found.help
+
+
+SHARES = """
+@T.prim_func
+def k(A: T.Tensor((128, 512), "float16"), B: T.Tensor((512, 128), "float16"), C: T.Tensor((128, 128), "float32")):
+    with T.Kernel(1, threads=256):
+        a = T.alloc_shared((2, 128, 64), "float16")
+        b = T.alloc_shared((2, 64, 128), "float16")
+        x = T.alloc_fragment((128, 128), "float32")
+        full = T.alloc_barrier([128] * 2)
+        empty = T.alloc_barrier([128] * 2)
+        with T.ws(1):
+            T.set_max_nreg(24, 0)
+            for ko in range(8):
+                T.barrier_wait(empty[ko % 2], ko // 2 % 2 ^ 1)
+                T.copy(A[0, ko * 64], a[ko % 2, :, :])
+                T.copy(B[ko * 64, 0], b[ko % 2, :, :])
+                T.barrier_arrive(full[ko % 2])
+        with T.ws(0):
+            T.set_max_nreg(240, 1)
+            T.clear(x)
+            for ko in range(8):
+                T.barrier_wait(full[ko % 2], ko // 2 % 2)
+                T.gemm(a[ko % 2, :, :], b[ko % 2, :, :], x)
+                T.barrier_arrive(empty[ko % 2])
+            T.copy(x, C)
+"""
+BESIDE = """
+@T.prim_func
+def k(A: T.Tensor((512, 256), "float16"), B: T.Tensor((256, 512), "float16"), C: T.Tensor((512, 512), "float32")):
+    with T.Kernel(6, threads=256) as bid:
+        a = T.alloc_shared((128, 64), "float16")
+        b = T.alloc_shared((64, 128), "float16")
+        x = T.alloc_fragment((128, 128), "float32")
+        for bx, by in T.Persistent([4, 4], 6, bid):
+            T.clear(x)
+            for ko in T.Pipelined(4, num_stages=3):
+                T.copy(A[bx * 128, ko * 64], a)
+                T.copy(B[ko * 64, by * 128], b)
+                T.gemm(a, b, x)
+            T.copy(x, C[bx * 128, by * 128])
+"""
+
+
+def test_a_part_that_has_not_all_registers_is_not_told_that_it_has() -> None:
+    (found,) = compiler_warnings(program_of(SHARES))
+    assert found.code == "TL214" and "a thread has too few registers" in found.message
+
+
+def test_registers_that_the_assembler_leaves_to_other_blocks_are_told_as_that() -> None:
+    program = program_of(BESIDE, "sm_90")
+    (found,) = compiler_warnings(program)
+    used = program.resources.registers.value
+    assert used <= 128
+    assert f"keeps a thread to {used} registers, so that more blocks run at once" in found.message

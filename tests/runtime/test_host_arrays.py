@@ -11,6 +11,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import tilelang_nb
 from tilelang_nb.runtime import dlpack
 from tilelang_nb.runtime.host_arrays import NoHostArray, host_array
 
@@ -133,3 +134,35 @@ def test_an_object_with_the_array_interface_is_seen_in_place() -> None:
 
     host_array(Foreign())[2] = 5
     assert memory[2] == 5
+
+
+class Followed(Exporter):
+    """As a tensor of torch that requires grad."""
+
+    requires_grad = True
+
+    def __dlpack__(self, **options: Any) -> Any:
+        raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+
+    def detach(self) -> Exporter:
+        return Exporter(self.array)
+
+
+def test_what_autograd_follows_is_read_and_not_written() -> None:
+    compiled = tilelang_nb.compile_cell(
+        """
+@T.prim_func
+def k(A: T.Tensor((4,), "float32"), B: T.Tensor((4,), "float32")):
+    with T.Kernel(1, threads=4):
+        for i in T.Parallel(4):
+            B[i] = A[i] * 2
+""",
+        target="sim",
+    )
+    a, b = np.arange(4, dtype=np.float32), np.zeros(4, np.float32)
+    compiled.kernels["k"](Followed(a), b)
+    assert b.tolist() == [0, 2, 4, 6]
+    with pytest.raises(tilelang_nb.LaunchError) as caught:
+        compiled.kernels["k"](a, Followed(b))
+    assert "one that requires grad" in str(caught.value) and "detach()`" in caught.value.diagnostic.help
+    assert not host_array(Followed(a)).flags.writeable

@@ -28,6 +28,8 @@ WARP, WARP_GROUP = 32, 128  # threads
 REGISTER = 4  # bytes
 OTHERS = 48  # of a thread, for addresses and what is computed
 LARGE = 32  # registers of an array that is worth making smaller
+_TOGETHER = re.compile(r"\.minnctapersm\s+(\d+)")
+SHARES = "setmaxnreg"
 _ENTRY = re.compile(r"\.entry\s+(\w+)")
 _ACCESS = re.compile(r"\b(?:ld|st)\.local\b")
 # Functions that need memory of their own: reductions of large angles, formatted output.
@@ -46,11 +48,24 @@ def spills(program: Any) -> Iterator[tuple[Message, str]]:
 def _cause(program: Any, name: str, used: int) -> str:
     """Where the assembler finds no place for what is alive at once, it may do with few registers, and memory."""
     threads = _launch(program, name)[1].threads
-    limit = OF_A_THREAD if threads is None else min(OF_A_THREAD, REGISTER_FILE // -(-threads // ALLOCATED) // ALLOCATED)
+    text = _text(program.ptx, name)
+    if threads is None or SHARES in text:  # parts have shares of their own
+        return "a thread has too few registers"
+    together = _TOGETHER.search(text)
+    beside = int(together[1]) if together else 1  # blocks on a multiprocessor at once
+    limit = min(OF_A_THREAD, REGISTER_FILE // beside // -(-threads // ALLOCATED) // ALLOCATED)
     limit -= limit % GRANULE if limit < OF_A_THREAD else 0
     if used >= limit - GRANULE:
         return "a thread has too few registers"
+    if sum(one.registers for one in _arrays(program, name)) < limit:
+        return f"the assembler keeps a thread to {used} registers, so that more blocks run at once"
     return f"a thread keeps more values at once than it has registers, which are {limit}"
+
+
+def _text(ptx: str, name: str) -> str:
+    """The PTX of a launch."""
+    parts = re.split(r"(?=\.entry\s)", ptx)
+    return next((part for part in parts if (entry := _ENTRY.match(part)) and entry[1] == name), "")
 
 
 def _fewer_registers(program: Any, name: str) -> str:

@@ -215,7 +215,8 @@ def tma_copy(
     eviction_policy: str | None = None,
     annotations: dict | None = None,
 ) -> None:
-    """A tensor-memory-accelerator copy (sm_90), started once by the threads around it.
+    """A tensor-memory-accelerator copy (sm_90), started once by the threads around it: by the first of those that get
+    there, be it under `if tx == 0:`.
 
     From global to shared memory: the bytes of the tile are announced at `barrier`, and counted there when they arrive.
     Whoever reads the tile arrives at the barrier (`T.barrier_arrive`) or lets others do so, and waits for its phase

@@ -92,7 +92,8 @@ SIGNATURES: dict[str, tuple[str, ...]] = {
     # a bulk copy that the threads around start once, or each `scope` of them: into shared memory with the bytes
     # announced at its barrier, for which they wait; into global memory as a group, for which store_wait waits
     # mask: bits of the blocks of the cluster that one copy fills, started by the first of them
-    "tma_copy": ("source", "target", "barrier?", "scope?", "mask?"),
+    # first: the number in the block of the thread that starts it, where only some of the threads around get there
+    "tma_copy": ("source", "target", "barrier?", "scope?", "mask?", "first?"),
     "store_arrive": (),
     "store_wait": ("pending", "read"),  # read: until the tiles have been read, else until the copies are over
     # bulk copies of a box by one thread; the barrier counts the bytes of a load

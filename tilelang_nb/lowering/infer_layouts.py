@@ -474,4 +474,4 @@ def _elements(buffer: Any) -> int:
 def _starts_once(site: Site) -> bool:
     """Is it a copy that one of the threads that execute it starts?"""
     name = site.call.name
-    return name == "copy_to_block" or (name == "tma_copy" and site.call["scope"] is None)
+    return name == "copy_to_block" or (name == "tma_copy" and site.call["scope"] is None and site.call["first"] is None)

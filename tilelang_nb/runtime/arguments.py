@@ -19,10 +19,11 @@ from typing import Any
 import numpy as np
 
 from ..source import catalogue as say
+from ..source.diagnostic import Refusal
 from ..source.wording import with_article
 from .argument_types import array_of_list, check_type
 from .device_arrays import DeviceArray
-from .host_arrays import PLACEHOLDER, NoHostArray, host_array, host_dtype
+from .host_arrays import PLACEHOLDER, NoHostArray, follows_autograd, host_array, host_dtype
 from .memory import overlaps_itself, same_elements, share_memory
 from .misfits import Collection, mismatch
 from .pointed_arrays import pointed_array
@@ -177,6 +178,8 @@ def near_names(name: str, names: Sequence[str]) -> list[str]:
 
 
 def _read(parameter: Any, reader: Callable[..., Any], given: Any, written: bool = False) -> Any:
+    if written and follows_autograd(given):
+        raise written_past_autograd(parameter.name)
     try:
         return reader(given, parameter.dtype) if parameter.kind == "scalar" else reader(given)
     except NoHostArray as error:
@@ -300,10 +303,13 @@ def _check_strides(parameter: Any, array: np.ndarray, symbols: Symbols) -> None:
             raise mismatch(parameter.name, expected, f"strides {given}", remedy)
 
 
+def written_past_autograd(name: str) -> Refusal:
+    """TL301 for a tensor that requires grad and is written."""
+    remedy = f"pass `{PLACEHOLDER}.detach()`: what the kernel writes is not seen by autograd"
+    return mismatch(name, "a tensor to write", "one that requires grad", remedy)
+
+
 def _check_writable(parameter: Any, array: Any) -> None:
-    if isinstance(array, DeviceArray) and array.library == "torch" and array.read_only:
-        remedy = f"pass `{PLACEHOLDER}.detach()`: what the kernel writes is not seen by autograd"
-        raise mismatch(parameter.name, "a tensor to write", "one that requires grad", remedy)
     if not array.flags.writeable:
         remedy = f"the kernel writes it: pass an array of your own, `{PLACEHOLDER}.copy()`"
         raise mismatch(parameter.name, "a writable array", "a read-only one", remedy)

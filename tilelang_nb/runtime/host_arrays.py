@@ -67,6 +67,11 @@ def host_array(given: Any) -> np.ndarray:
     )
 
 
+def follows_autograd(given: Any) -> bool:
+    """Is it a tensor of torch, or the like, that requires grad?"""
+    return getattr(given, "requires_grad", False) is True and callable(getattr(given, "detach", None))
+
+
 def _has_buffer(given: Any) -> bool:
     """Does it have memory of numbers, as `memoryview`, `array.array` and arrays of ctypes?"""
     try:
@@ -82,6 +87,10 @@ def _from_exporter(given: Any) -> np.ndarray:
             f"{describe_type(given)} in device memory",
             f"the simulated device reads host arrays: pass `{PLACEHOLDER}.cpu()`",
         )
+    if follows_autograd(given):
+        array = _from_exporter(given.detach()).view()
+        array.flags.writeable = False  # what autograd follows may be read, and a kernel that wrote it would go past it
+        return array
     try:
         return dlpack.from_dlpack(given)
     except BufferError as error:

@@ -49,18 +49,23 @@ class Program:
         self, func: Any, *, checks: bool = True, step_limit: int = STEPS, guards: frozenset[Guard] = frozenset()
     ):
         self.func, self.checks, self.step_limit, self.guards = func, checks, step_limit, guards
-        self._variants: dict[bool, tuple[Translator, str, Callable[..., Any]]] = {}
+        self._variants: dict[tuple[bool, bool], tuple[Translator, str, Callable[..., Any]]] = {}
         self.source = self._variant(False)[1]
 
-    def _variant(self, aliased: bool) -> tuple[Translator, str, Callable[..., Any]]:
-        """The translation for arrays that are apart, or for arrays that overlap."""
-        if aliased not in self._variants:
-            translator = Translator(self.func, self.checks, aliased, self.guards)
+    def _variant(self, aliased: bool, apart: bool = False) -> tuple[Translator, str, Callable[..., Any]]:
+        """The translation for arrays that do not overlap, or for those that do.
+
+        apart: that in which threads that wait for different things run apart; it counts accesses as the other one.
+        """
+        key = aliased, apart
+        if key not in self._variants:
+            like = self._variant(aliased)[0] if apart else None
+            translator = Translator(self.func, self.checks, aliased, self.guards, like)
             source = translator.translate()
             namespace = dict(NAMESPACE)
             exec(compile(source, "<simulated kernel>", "exec"), namespace)
-            self._variants[aliased] = translator, source, namespace["kernel"]
-        return self._variants[aliased]
+            self._variants[key] = translator, source, namespace["kernel"]
+        return self._variants[key]
 
     def run(
         self,
@@ -99,6 +104,7 @@ class _Launch:
         if count is not None:
             self.sizes[count] = MULTIPROCESSORS
         overlapping = _overlaps(list(arrays.values()))
+        self.overlapping, self.apart = overlapping, False
         self.translator, _, self.kernel = program._variant(overlapping)
         self.epochs = Epochs()
         self.findings = Findings(self.translator.sites)
@@ -197,11 +203,15 @@ class _Launch:
         ids: numbers of blocks, (clusters, blocks of one).
         """
         t = self.translator
-        saved = self._saved() if t.can_wait and (len(ids) > 1 or self.checks) else []
+        saved = self._saved() if t.can_wait else []
         known, epoch, printed = self.findings.kept(), self.epochs.last, len(self.printed)
         try:
             self._blocks(ids, grid, block)
         except Deadlock as stuck:
+            if not self.apart and self._run_apart():
+                self._again(saved, known, epoch, printed)
+                self._batch(ids, grid, block)
+                return
             if not t.can_wait or t.asks or len(ids) == 1:
                 self._stuck(stuck, saved, known, epoch, printed, (ids, grid, block))
                 raise Stopped from None
@@ -215,12 +225,21 @@ class _Launch:
         except StepLimit as endless:
             self.findings.endless(endless.site, self.program.step_limit)
             raise Stopped from None
-        if saved and self.findings.unwritten(known):
+        if saved and self.checks and self.findings.unwritten(known):
             self._other_way(saved, known, epoch, printed, (ids, grid, block))
+
+    def _run_apart(self) -> bool:
+        """From here on threads that wait for different things run apart; False where there are none."""
+        self.apart = True
+        translator, source, kernel = self.program._variant(self.overlapping, True)
+        if "S.run_apart(" not in source:
+            return False
+        self.translator, self.kernel = translator, kernel
+        return True
 
     def _stuck(self, stuck: Deadlock, saved: Any, known: Any, epoch: int, printed: int, batch: Any) -> None:
         self.findings.deadlock(stuck.site, stuck.lack)
-        if saved and self.findings.unwritten(known):
+        if saved and self.checks and self.findings.unwritten(known):
             self._other_way(saved, known, epoch, printed, batch)
 
     def _other_way(self, saved: Any, known: Any, epoch: int, printed: int, batch: Any) -> None:

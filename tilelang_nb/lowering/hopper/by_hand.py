@@ -26,6 +26,7 @@ from ..shared_memory import TILES
 from .bulk_loads import MOST_RANK, aligned
 from .clusters import prepare_clusters
 from .copies_ahead import start_ahead
+from .first_threads import with_first_threads
 from .followed import Followed
 from .roles import ONE_BLOCK
 from .tensor_tiles import PLAIN_ALIGNMENT, TensorTile, boxes_of, plain_tile
@@ -39,7 +40,7 @@ def prepare(function: Any, launch: LaunchContext) -> Any:
     function = prepare_clusters(function, launch)
     if not _asked(function.body):
         return function
-    function = start_ahead(function, launch)
+    function = with_first_threads(start_ahead(function, launch), launch)
     found = _Found(launch)
     found.statement(function.body, launch.set)
     if found.copies:

@@ -103,7 +103,7 @@ def _by_some_threads(call: TileCall, launch: LaunchContext) -> tir.Stmt:
     if tile is None:  # it has been said why
         return nothing(call.span)
     thread = launch.thread if call["scope"] is None else launch.thread % call.integer("scope")
-    lead = tir.EQ(thread, 0)
+    lead = tir.EQ(thread, 0) if call["first"] is None else tir.EQ(launch.block_thread, call["first"])
     if not loading:
         commit = tir.Evaluate(ptx["cp.async.bulk.commit_group"](), call.span)
         stored = sequence([_boxes(call, False, launch), commit], call.span)

@@ -222,6 +222,19 @@ class Barriers:
         for blocked in in_turns(children, self.machine.backwards, ended):
             yield wait_of_all(blocked)
 
+    def run_apart(self, function: Any, conditions: tuple[Any, ...], size: int, arguments: tuple[Any, ...]) -> Any:
+        """Run a function as a fork whose branches are the classes of threads for whom the same conditions hold.
+
+        size: so many neighbouring threads stay together.
+        """
+        held = np.stack([np.broadcast_to(condition, (1, self.T))[0] for condition in conditions])
+        units = self.threads // size
+        signs = [held[:, units == unit] for unit in np.unique(units)]
+        kinds = [one[:, :1].tobytes() if (one == one[:, :1]).all() else one.tobytes() + b"mixed" for one in signs]
+        numbers = [kinds.index(kind) for kind in kinds]
+        of_thread = np.array(numbers)[np.searchsorted(np.unique(units), units)]
+        return self.fork(tuple((function, of_thread == one, arguments) for one in dict.fromkeys(numbers)))
+
     def _cut(self, argument: Any, cut: slice) -> Any:
         if isinstance(argument, Bounds):
             return argument.cut(lambda part: self._cut(part, cut))

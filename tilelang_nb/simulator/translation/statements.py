@@ -18,9 +18,9 @@ from tvm.ir.prim import expr as pe
 
 from . import hopper_calls, matrix_calls  # noqa: F401  (fill the table of statements)
 from .accesses import VectorAxis
-from .calls import Calls
-from .endless import any_asking_loop, asks, leaving, registers_of_turns
-from .inspection import BLOCKING, constant, contains_call, has_jump, jumps_out
+from .apart import Apart, waits
+from .endless import asks, leaving, registers_of_turns
+from .inspection import constant, has_jump, jumps_out
 from .suites import Nested, Suite, Tracked
 from .tally import operations
 from .values import B_AXIS, BYTES, NUMPY, T_AXIS, Storage, Unsupported, Value, dtype_of, integer_range, is_float
@@ -37,7 +37,7 @@ class OpenLoop:
     broken: str
 
 
-class Statements(Calls):
+class Statements(Apart):
     """`statement(node)` emits."""
 
     loops: list[OpenLoop | None]
@@ -51,8 +51,15 @@ class Statements(Calls):
         self.span = outer
 
     def statement_SeqStmt(self, node: Any) -> None:
-        opened = 0
-        for child in node.seq:
+        opened, done = 0, 0
+        for at, child in enumerate(node.seq):
+            if at < done:
+                continue
+            together = self.region(list(node.seq[at:])) if self.apart else 0
+            if together:
+                self.emit_region(list(node.seq[at : at + together]))
+                done = at + together
+                continue
             self.statement(child)
             loop = self.loops[-1] if self.loops else None
             if loop and jumps_out(child):  # the rest runs for the lanes that are still here
@@ -370,8 +377,7 @@ class Statements(Calls):
             for header, suite in zip((f"if {text}:", "else:"), suites):
                 self.suites[-1].lines.append(Nested(header, suite.lines))
             return
-        waits = contains_call(node, BLOCKING) or any_asking_loop(node, of_block=True)
-        if condition.axes == T_AXIS and condition.pure and waits:
+        if condition.axes == T_AXIS and condition.pure and waits(node):
             self._fork(node, condition)
             return
         name = condition.text if condition.atom else self.assign("c", condition.text)
@@ -400,10 +406,7 @@ class Statements(Calls):
             self.roles -= 1
             self.loops = loops
             suite = self.suites.pop()
-            # the mask is an array of the parent's threads; like every other outer name it is cut when it is passed
-            words = set(_words(suite.lines))
-            visible = sorted({name for enclosing in self.suites for name in enclosing.names} & words - {"S"})
-            self.tracked |= {name.removesuffix("_state") for name in visible if name.endswith("_state")}
+            visible = self.names_from_outside(suite.lines)
             inner = suite.lines if suite.lines else ["pass"]
             self.suites[-1].lines.append(
                 Nested(f"def {function}({', '.join(['S', *visible])}):", ["if False: yield", *inner])
@@ -411,6 +414,13 @@ class Statements(Calls):
             branches.append(f"({function}, {test}, ({''.join(name + ', ' for name in visible)}))")
         self.mask = outer
         self.emit(f"yield from S.fork(({', '.join(branches)},))")
+
+    def names_from_outside(self, lines: list[Any]) -> list[str]:
+        """Names that the lines of a function use; it is given them, cut to its threads, the mask among them."""
+        words = set(_words(lines))
+        visible = sorted({name for enclosing in self.suites for name in enclosing.names} & words - {"S"})
+        self.tracked |= {name.removesuffix("_state") for name in visible if name.endswith("_state")}
+        return visible
 
 
 def _words(lines: list[Any]) -> list[str]:

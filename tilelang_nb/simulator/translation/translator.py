@@ -28,10 +28,20 @@ class Translator(Statements):
     checks: emit what finds missing initialisation and counts operations.
     aliased: arrays that are passed as different parameters may overlap.
     guards: accesses that the lowering put under conditions.
+    like: a translation of the same program; in this one threads that wait for different things run apart, and sites
+    and operations have the same numbers.
     """
 
-    def __init__(self, func: Any, checks: bool, aliased: bool = False, guards: frozenset[Guard] = frozenset()):
+    def __init__(
+        self,
+        func: Any,
+        checks: bool,
+        aliased: bool = False,
+        guards: frozenset[Guard] = frozenset(),
+        like: Translator | None = None,
+    ):
         super().__init__(checks)
+        self.apart = like is not None
         self.func, self.aliased, self.guards = func, aliased, guards
         self.accumulators = accumulators(func)
         self.mapped: tuple[set[Any], set[Any]] = set(), set()  # tensor maps that are read and written through
@@ -47,8 +57,10 @@ class Translator(Statements):
         self.roles, self.peeking = 0, False
         self.orders = calls_extern(func.body, ORDERING)
         self.outer_loops = 0  # loops that stand in no other: their turns tell how far a launch has come
-        self.tallies: dict[tuple[tuple[str, int], ...], int] = {}
-        self.site_details: dict[int, AccessDetail] = {}
+        self.tallies: dict[tuple[tuple[str, int], ...], int] = like.tallies if like else {}
+        self.site_details: dict[int, AccessDetail] = like.site_details if like else {}
+        if like:
+            self.sites, self._site_numbers, self._turns = like.sites, like._site_numbers, like._turns
         self.shared_bytes, self.register_bytes, self.granule, self.largest_vector = 0, 0, 16, 1
         self.global_views: dict[Any, Any] = {}  # view of a parameter -> the parameter
         self._access: tuple[set[Any], set[Any]] | None = None
