@@ -112,9 +112,59 @@ def test_the_profiler_compares_and_refuses_to_time(names: dict[str, Any]) -> Non
 def test_autotune_refuses_to_choose_but_takes_a_choice(names: dict[str, Any]) -> None:
     a = np.arange(16, dtype=np.float32)
     assert np.array_equal(names["tuned"](16, block=4)(a, a), 2 * a)
-    with pytest.raises(tilelang_nb.LaunchError, match="one of 2 configurations of `tuned`"):
+    with pytest.raises(tilelang_nb.LaunchError, match="one of 2 configurations of `tuned`") as caught:
         names["tuned"](16)
+    assert "give the arguments yourself, `block=4`" in caught.value.diagnostic.help
+    assert names["tuned"].compile(16, block=4) is names["tuned"](16, block=4)
     assert len(names["tuned"].par_compile(16)) == 2
+
+
+TUNED_EAGER = """
+import numpy as np
+
+@tilelang.autotune(configs=[{"block": 4}, {"block": 8}])
+@tilelang.jit%s
+def added(A, B, block: int = 16):
+    N = T.const("N")
+    A: T.Tensor[[N], T.float32]
+    B: T.Tensor[[N], T.float32]
+    C = T.empty((N,), T.float32)
+    with T.Kernel(T.ceildiv(N, block), threads=block) as bx:
+        for i in T.Parallel(block):
+            C[bx * block + i] = A[bx * block + i] + B[bx * block + i]
+    return C
+
+a = np.arange(16, dtype="float32")
+"""
+
+
+def test_a_tuned_eager_kernel_is_launched_and_compiled() -> None:
+    c = tilelang_nb.compile_cell(TUNED_EAGER % "", target="sim")
+    added, a = c.namespace["added"], c.namespace["a"]
+    assert np.array_equal(added(a, a, block=8), 2 * a)
+    kernel = added.compile(N=32, block=4)
+    assert kernel.parameters[0].shape == (32,) and added.kernel is kernel and len(added.kernels) == 2
+    for call in (lambda: added(a, a), lambda: added.compile(N=32)):
+        with pytest.raises(tilelang_nb.LaunchError, match="one of 2 configurations of `added`"):
+            call()
+
+
+def test_the_choice_for_an_eager_kernel_is_that_of_its_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
+    c = tilelang_nb.compile_cell(TUNED_EAGER % '(target="cuda")', target="cuda")
+    timed: list[int] = []
+
+    def bench(kernel: Any) -> Any:
+        timed.append(1)
+        return SimpleNamespace(milliseconds=3.0 - len(timed))
+
+    monkeypatch.setattr(Kernel, "bench", bench)
+    monkeypatch.setattr(Kernel, "__call__", lambda self, *args: None)
+    added, a = c.namespace["added"], c.namespace["a"]
+    assert added.compile(a, a).config == {"block": 8} and len(timed) == 2
+    assert added.compile(a + 1, a).config == {"block": 8} and len(timed) == 2
+    added.compile(a[:8], a[:8])
+    assert len(timed) == 4
+    assert added.compile(N=64) is added.compile(N=64) and len(timed) == 6
 
 
 def test_one_configuration_needs_no_choice(names: dict[str, Any]) -> None:

@@ -25,11 +25,14 @@ SPENT = 100.0  # milliseconds of launches to aim at
 FLUSHED = 256 << 20  # bytes written to empty the cache; at least twice the cache
 
 
-def no_timing(what: str, span: Any = None, text: Any = None) -> LaunchError:
+NOT_HERE = "compare the `counters` of two kernels, or measure on a GPU"
+
+
+def no_timing(what: str, span: Any = None, text: Any = None, remedy: str = NOT_HERE) -> LaunchError:
     """The refusal of a measurement where there is no device to measure."""
     message = say.TargetUnavailable(
         problem=f"{what}: the simulated device has no clock, its time says nothing about a GPU",
-        remedy="compare the `counters` of two kernels, or measure on a GPU",
+        remedy=remedy,
     )
     return LaunchError(message.at(span), text)
 

@@ -16,6 +16,7 @@ from ..runtime.errors import CompileError, LaunchError
 from ..runtime.kernel import Kernel
 from ..runtime.target import resolve
 from ..runtime.timing import no_timing
+from .eager import EagerFunction
 from .jit_function import JitFunction, jit
 
 Configurations = Sequence[dict[str, Any]] | Callable[..., Sequence[dict[str, Any]]]
@@ -33,20 +34,41 @@ class TunedFunction:
         """The configurations for a call with these arguments."""
         return list(self._configs(*args, **kwargs) if callable(self._configs) else self._configs)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Kernel:
-        """The kernel for these arguments.  LaunchError TL302: several configurations, and no device to time them on."""
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The kernel for these arguments; of an eager kernel what a launch with them returns.
+
+        LaunchError TL302: several configurations, and no device to time them on.
+        """
+        if not isinstance(self.factory, EagerFunction):
+            return self.compile(*args, **kwargs)
+        chosen = self._choice(args, kwargs)
+        configuration = chosen.config if isinstance(chosen, Kernel) else chosen
+        return self.factory(*args, **{**configuration, **kwargs})
+
+    def compile(self, *args: Any, **kwargs: Any) -> Kernel:
+        """The kernel for these arguments; arrays of an eager kernel may be left out, its sizes given by name."""
+        chosen = self._choice(args, kwargs)
+        return chosen if isinstance(chosen, Kernel) else self.factory.compile(*args, **{**chosen, **kwargs})
+
+    def __getattr__(self, name: str) -> Any:
+        """What else is asked for is asked of the factory."""
+        if name == "factory":  # while it is being made
+            raise AttributeError(name)
+        return getattr(self.factory, name)
+
+    def _choice(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | Kernel:
+        """The configuration of a call that leaves no choice, else the fastest kernel, with its `config`."""
         configurations = self.configurations(*args, **kwargs)
-        given = set(self.factory.signature.bind_partial(*args, **kwargs).arguments)
-        if configurations and all(set(configuration) <= given for configuration in configurations):
-            return self.factory(*args, **kwargs)
+        given = set(self._named(args, kwargs)) | set(kwargs)
+        if not configurations or all(set(configuration) <= given for configuration in configurations):
+            return {}
         if len(configurations) == 1:
-            return self.factory(*args, **{**configurations[0], **kwargs})
-        if not configurations:
-            return self.factory(*args, **kwargs)
+            return configurations[0]
         what = f"choosing one of {len(configurations)} configurations of `{self.factory.func.__name__}`"
         if resolve(self.factory.target or "auto").kind != "cuda":
-            raise no_timing(what)
-        key = self.factory.key(args, kwargs)
+            example = ", ".join(f"{name}={value!r}" for name, value in configurations[0].items())
+            raise no_timing(what, remedy=f"give the arguments yourself, `{example}`, or measure on a GPU")
+        key = _key(args, kwargs)
         kernel = self._chosen.get(key) if key is not None else None
         if kernel is None:
             kernel = self._fastest(args, kwargs, configurations)
@@ -61,7 +83,7 @@ class TunedFunction:
         with trying() as choose:
             for number, configuration in enumerate(configurations):
                 try:
-                    kernel = self.factory(*args, **{**configuration, **kwargs})
+                    kernel = self.factory.compile(*args, **{**configuration, **kwargs})
                     timed.append((float(kernel.bench().milliseconds), number, kernel))
                 except (CompileError, LaunchError) as error:
                     failed.append(error)
@@ -79,7 +101,25 @@ class TunedFunction:
         )
 
     def _named(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-        return dict(self.factory.signature.bind_partial(*args, **kwargs).arguments)
+        known = {name: value for name, value in kwargs.items() if name in self.factory.signature.parameters}
+        return dict(self.factory.signature.bind_partial(*args, **known).arguments)
+
+
+def _key(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Calls with equal arguments, and arrays of one shape and type, have one choice; None where that cannot be told."""
+    named = [*((str(at), value) for at, value in enumerate(args)), *sorted(kwargs.items())]
+    key = tuple((name, type(value), _outline(value)) for name, value in named)
+    try:
+        hash(key)
+    except TypeError:
+        return None
+    return key
+
+
+def _outline(value: Any) -> Any:
+    """An array by its shape and type, of which a choice depends."""
+    shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
+    return value if shape is None or dtype is None else (tuple(shape), str(dtype))
 
 
 def autotune(func: Any = None, *, configs: Configurations = (), **_: Any) -> Any:
