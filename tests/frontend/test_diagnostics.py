@@ -126,8 +126,8 @@ def test_columns_count_characters() -> None:
 
 
 def test_lines_are_those_that_the_user_sees() -> None:
-    cell = run_cell("@T.prim_func\ndef k(a: T.int32):\n    x = y = 1\n1 / 0\n", first_line=2)
-    assert cell.errors == [("TL101", 4)]
+    cell = run_cell("@T.prim_func\ndef k(a: T.int32):\n    class Q: pass\n1 / 0\n", first_line=2)
+    assert cell.errors == [("TL103", 4)]
     assert run_cell("x = 1\n1 / 0\n", first_line=5).errors == [("TL144", 6)]
 
 

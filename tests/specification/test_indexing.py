@@ -9,6 +9,7 @@ import pytest
 from specification.cells import arrays, cell, compiled, computes, launched, like_python, refuses, refuses_cell, said
 from specification.cells import kernel as kernel_of
 
+import tilelang_nb
 from tilelang_nb.runtime.kernel import SimulatorFindings
 
 MATRICES = (
@@ -111,6 +112,55 @@ def test_regions_may_start_at_runtime_values() -> None:
     M, _, _ = matrices()
     out = run("T.copy(M[n : n + 2, 1:4], out[0:2, 0:3])")
     assert np.array_equal(out[0:2, 0:3], M[2:4, 1:4])
+
+
+@pytest.mark.parametrize(
+    "bounds",
+    [
+        "start = bx * 64\n        end = (bx + 1) * 64",
+        "start = bx * 64\n        end = start + 64",
+        "row = starts[bx]\n        start = row\n        last = row + 63\n        end = last + 1",
+    ],
+)
+def test_a_region_between_names_has_the_extent_of_what_they_hold(bounds: str) -> None:
+    """P29, 5.6: Also where a name holds what was read from memory."""
+    made = tilelang_nb.compile_cell(
+        f"""
+@T.prim_func
+def k(A: T.Tensor((256, 8), "float32"), B: T.Tensor((256, 8), "float32"), starts: T.Tensor((4,), "int32")):
+    with T.Kernel(4, threads=64) as bx:
+        tile = T.alloc_shared((64, 8), "float32")
+        {bounds}
+        T.copy(A[start:end, :], tile)
+        T.copy(tile, B[start:end, 0:8])
+""",
+        target="sim",
+    )
+    assert made.ok, made.to_text()
+    a, b = np.arange(2048, dtype="float32").reshape(256, 8), np.zeros((256, 8), "float32")
+    made.kernels["k"](a, b, np.array([128, 0, 192, 64], "int32"))
+    assert np.array_equal(a, b)
+
+
+def test_a_region_between_names_of_another_extent_is_refused_with_it() -> None:
+    """5.6, 5.7: Reversed ones too."""
+    made = tilelang_nb.compile_cell("""
+@T.prim_func
+def k(A: T.Tensor((256,), "float32"), n: T.int32):
+    with T.Kernel(4, threads=64) as bx:
+        tile = T.alloc_shared((64,), "float32")
+        start = bx * 64
+        end = (bx + 2) * 64
+        T.copy(A[start:end], tile)
+        T.copy(A[end:start], tile)
+        T.copy(A[start:end + n], tile)
+""")
+    assert [(one.code, one.span.line) for one in made.diagnostics if one.span] == [
+        ("TL204", 8),
+        ("TL202", 9),
+        ("TL204", 10),
+    ]
+    assert "shape (128,)" in made.to_text()
 
 
 @pytest.mark.parametrize("region", ["M[2:5, :]", "M[0:2, 3:7]", "M[-5:, :]", "M[:, 6:8]"])

@@ -104,9 +104,11 @@ class Bindings:
             if isinstance(value, Value) and own and not isinstance(value.expr, tir.Var):
                 if value.reads:
                     self.builder.check_readable()
-                expr, dtype = value.use(), value.dtype
+                expr, dtype, reads = value.use(), value.dtype, value.reads
                 value = None  # used up: it needs no variable of its own
                 value = Value(self.builder.bind(name, expr, dtype), dtype, scope)
+                if not reads:
+                    self.builder.meanings[value.expr] = expr
             frame.set(name, Plain(value, site, node, scope))
 
     def underlying(self, name: str, state: Any, node: ast.AST) -> Any:

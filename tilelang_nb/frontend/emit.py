@@ -64,6 +64,7 @@ class Builder:
         self.reducer: Any = None  # how `T.tvm_thread_allreduce` combines here
         self.layouts: dict[str, Any] = {}
         self.ranges = Ranges()
+        self.meanings: dict[Any, Any] = {}  # variable that a name is -> the expression without loads that it holds
         self.lost: list[Message] = []  # refusals of operations in other threads
         self.scope, self.warn = scope, warn
         self.inline: Any = None  # set by the walk: (macro, args, kwargs, names) -> result

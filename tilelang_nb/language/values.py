@@ -13,7 +13,9 @@ import weakref
 from types import EllipsisType, FrameType
 from typing import Any
 
+import tvm_ffi
 from tvm import tirx as tir
+from tvm.ir import Var
 from tvm.sym import Analyzer
 
 from ..source import catalogue as say
@@ -200,12 +202,34 @@ for _op, _name in {**_OPERATORS, **_COMPARISONS}.items():
 
 
 def simplified(value: Any) -> Any:
-    """An extent or index as a Python int where it is a constant in disguise: `(i + 1) * 32 - i * 32` is 32."""
-    if isinstance(value, Value) and is_integer(value.dtype) and manageable(value.use()):
-        found = Analyzer().simplify(value.use())
-        if isinstance(found, tir.IntImm):
-            return int(found.value)
+    """An extent or index as a Python int where it is a constant in disguise: `(i + 1) * 32 - i * 32` is 32, and so is
+    `end - begin` of two names that hold these.
+    """
+    if isinstance(value, Value) and is_integer(value.dtype):
+        expr = value.use()
+        for _ in range(_NAMES_OF_NAMES):
+            if not manageable(expr):
+                break
+            found = Analyzer().simplify(expr)
+            if isinstance(found, tir.IntImm):
+                return int(found.value)
+            expr, before = _written_out(found), found
+            if expr is before:
+                break
     return value
+
+
+_NAMES_OF_NAMES = 8  # how far names are followed
+
+
+def _written_out(expr: Any) -> Any:
+    """An expression with what the names in it hold, one step deep; itself where they hold nothing that is known."""
+    meanings = getattr(builder(), "meanings", None) if is_building() else None
+    if not meanings:
+        return expr
+    known = []
+    tvm_ffi.structural_walk(expr, (Var, lambda var: known.append(var) if var in meanings else None))
+    return tvm_ffi.structural_map(expr, (Var, lambda var: meanings.get(var, var))) if known else expr
 
 
 class Buffer(IndexedOnly):
