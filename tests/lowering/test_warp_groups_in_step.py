@@ -238,7 +238,7 @@ def test_a_tile_that_warp_groups_and_warps_and_threads_read(loop: str) -> None:
     )
     first, second = products(result)
     assert "wgmma" in first
-    assert "mma.sync" in second and "warp groups do not divide C of 32 by 128" in second
+    assert "mma.sync" in second and "1 warp group does not divide C of 32 by 128" in second
 
 
 REASONS = {

@@ -157,6 +157,56 @@ TEXTS: dict[str, tuple[int, tuple[Any, Any], str]] = {
 }
 
 
+# Waits that stand elsewhere than behind their products, in the scopes of the text.
+TEXTS |= {
+    "sums of a turn, waited for again behind the loop": (
+        128,
+        WHOLE,
+        COPIED
+        + """
+        for t in range(2):
+            rows = T.alloc_fragment((64, 128), "float32")
+            T.wgmma_gemm(A_s[t * 64 : t * 64 + 64, :], B_s, rows, clear_accum=True)
+            T.wait_wgmma(0)
+            T.copy(rows, C[t * 64, 0])
+        T.wait_wgmma(0)
+""",
+    ),
+    "a wait for the product of the turn before": (
+        128,
+        WHOLE,
+        COPIED
+        + """
+        T.clear(c)
+        for t in range(2):
+            if t > 0:
+                T.wait_wgmma(0)
+                for i, j in T.Parallel(128, 128):
+                    c[i, j] *= 1
+            T.wgmma_gemm(A_s[:, t * 64 : t * 64 + 64], B_s[t * 64 : t * 64 + 64, :], c)"""
+        + OVER,
+    ),
+    "sums of each part": (
+        256,
+        WHOLE,
+        COPIED
+        + """
+        T.sync_threads()
+        with T.ws(0):
+            d = T.alloc_fragment((64, 128), "float32")
+            T.wgmma_gemm(A_s[0:64, :], B_s, d, clear_accum=True)
+            T.wait_wgmma(0)
+            T.copy(d, C[0, 0])
+        with T.ws(1):
+            e = T.alloc_fragment((64, 128), "float32")
+            T.wgmma_gemm(A_s[64:128, :], B_s, e, clear_accum=True)
+            T.wait_wgmma(0)
+            T.copy(e, C[64, 0])
+""",
+    ),
+}
+
+
 def written(name: str) -> str:
     threads, (a, b), rest = TEXTS[name]
     return HEAD.format(threads=threads, a=a, b=b) + rest.replace("{threads}", str(threads))
@@ -186,6 +236,24 @@ def test_warp_groups_multiply(name: str, options: dict[str, Any]) -> None:
     assert all(": wgmma" in one for one in products(found)), products(found)
     np.testing.assert_array_equal(c, expected)
     assert findings == (), [str(one) for one in findings]
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_the_device_compiler_takes_them_without_a_loss(name: str) -> None:
+    cell = tilelang_nb.compile_cell(written(name), {}, target="cuda", arch="sm_90a")
+    assert cell.ok, cell.to_text()
+    kernel = cell.namespace["k"]
+    assert "wgmma.mma_async" in kernel.ptx
+    assert kernel.diagnostics == () and kernel.resources.spill_stores.value == 0
+
+
+@pytest.mark.parametrize(("dtype", "total"), [("float16", "float16"), ("int8", "int32"), ("bfloat16", "float32")])
+def test_waits_for_sums_of_every_type_compile(dtype: str, total: str) -> None:
+    text = written("copies of threads").replace('"float16"', f'"{dtype}"').replace('"float32"', f'"{total}"')
+    text = text.replace("clear_accum=True", "clear_accum=True, transpose_B=True")
+    cell = tilelang_nb.compile_cell(text, {}, target="cuda", arch="sm_90a")
+    assert cell.ok, cell.to_text()
+    assert "wgmma.mma_async" in cell.namespace["k"].ptx
 
 
 @pytest.mark.parametrize("name", ["copies of threads", "a tile in bulk that threads change", "a part of T.ws fills"])

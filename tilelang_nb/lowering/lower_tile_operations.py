@@ -23,6 +23,7 @@ from tilelang_nb.source import catalogue as say
 
 from .architecture import capability
 from .context import FRAGMENT, LaunchContext
+from .gemm.wgmma import RUNNING, fences_in_scope
 from .index_arithmetic import fold
 from .launches import THREAD_EXTENT
 from .loop_layouts import LoopLayouts
@@ -52,6 +53,8 @@ from .vectors import widest
 def lower_tile_operations(function: Any, launch: LaunchContext) -> Any:
     """The stage."""
     body = Bodies(launch).statement(function.body)
+    if RUNNING in launch.facts:
+        body = fences_in_scope(body)
     if launch.shared:
         body = _with_scratch(body, launch)
     return function.with_body(body)

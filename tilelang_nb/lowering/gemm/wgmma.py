@@ -25,11 +25,11 @@ from tilelang_nb.layout.wgmma import (
     instruction_columns,
 )
 
-from ..context import FRAGMENT, Inference, LaunchContext
+from ..context import FRAGMENT, Inference, LaunchContext, ThreadSet
 from ..hopper.tensor_tiles import STEP, TURNED_DEPTH, TensorTile, out_of_step
 from ..index_arithmetic import fold
 from ..ops.all_reduce import unrolled
-from ..rewrite import constant, dtype_of, element_bytes, nothing, scope, sequence
+from ..rewrite import constant, dtype_of, element_bytes, map_children, nothing, scope, sequence, statements
 from ..shared_memory import TILES, WRITTEN
 from .accumulators import Accumulators
 from .engine import extents, operand_dtype
@@ -40,7 +40,7 @@ OPERANDS = "operands of warp groups"  # the fact: products, each with its engine
 PACKED = "packed operands"  # the fact: per-thread arrays that hold fragments as products take them
 GROUPED = "accumulators of warp groups"  # the fact: those of products that warp groups multiply
 REFUSED = "products of warps"  # the fact: why products are not those of warp groups, by accumulator
-RUNNING = "running products"  # the fact: accumulators of products that `T.wait_wgmma` waits for
+RUNNING = "running products"  # the fact: accumulators of products that `T.wait_wgmma` waits for, with their threads
 OVER_AT_ONCE = "products that are waited for"  # the fact: accumulators of products that do not run on, and why
 DESCRIPTOR = "tl_wgmma_descriptor"
 REGISTER_FENCE = "tl_register_fence"
@@ -120,7 +120,9 @@ def choose(call: TileCall, tiles: dict[Any, TensorTile], threads: int, decided: 
     strip = tiles[b.buffer].piece if turned[1] else COLUMNS
     grid = group_grid(rows, columns, threads, call["policy"], strip)
     if grid is None:
-        return f"{threads // GROUP} warp groups do not divide C of {rows} by {columns} into whole instructions"
+        groups = threads // GROUP
+        divide = "1 warp group does not divide" if groups == 1 else f"{groups} warp groups do not divide"
+        return f"{divide} C of {rows} by {columns} into whole instructions"
     total = _OPERANDS[dtype][1][dtype_of(c.buffer)]
     count = instruction_columns(columns // grid.across, strip, total == "s32")
     return GroupEngine(grid, count, STEP // size, (total, word, other), turned)
@@ -231,7 +233,7 @@ def lower(call: TileCall, launch: LaunchContext, engine: GroupEngine) -> tir.Stm
     if call["asynchronous"] is None or total.moved:
         body += [tir.Evaluate(ptx["wgmma.wait_group.sync.aligned"](0)), _registers_fence(total.total), *total.after()]
     else:
-        launch.facts.setdefault(RUNNING, {})[c.buffer] = None
+        launch.facts.setdefault(RUNNING, {})[c.buffer] = launch.set
     return sequence(body, call.span)
 
 
@@ -282,15 +284,44 @@ def pack(call: TileCall, launch: LaunchContext) -> tir.Stmt:
 
 def wait(call: TileCall, launch: LaunchContext) -> tir.Stmt:
     """T.wait_wgmma: all but the last products of these threads are finished."""
-    running = [buffer for buffer in launch.facts.get(RUNNING, {}) if buffer in launch.registers]
-    if not running:
+    every: dict[Any, ThreadSet] = launch.facts.get(RUNNING, {})
+    if not every:
         return nothing(call.span)
+    running = [buffer for buffer, part in every.items() if buffer in launch.registers and _meet(part, launch.set)]
     if call["accumulator"] is not None:
         running = [call["accumulator"].buffer]
     elif call.integer("pending"):
         running = []  # it is not known which of them are over
     waiting = tir.Evaluate(ptx["wgmma.wait_group.sync.aligned"](call.integer("pending")))
     return sequence([waiting, *(_registers_fence(launch.registers[buffer]) for buffer in running)], call.span)
+
+
+def _meet(one: ThreadSet, other: ThreadSet) -> bool:
+    return one.base < other.base + other.count and other.base < one.base + one.count
+
+
+def fences_in_scope(node: Any, visible: frozenset[Any] = frozenset()) -> Any:
+    """A statement without the fences of accumulators that are allocated inside of another one, where nobody uses them
+    any more.
+    """
+    if isinstance(node, tir.SeqStmt):
+        made = []
+        for one in statements(node):
+            if isinstance(one, tir.AllocBuffer):
+                visible |= {one.buffer}
+            made.append(fences_in_scope(one, visible))
+        return sequence(made, node.span)
+    fenced = node.body if isinstance(node, tir.For) else node
+    if isinstance(fenced, tir.Evaluate) and _fence_of(fenced.value) not in (None, *visible):
+        return nothing(node.span)
+    return map_children(node, lambda one: fences_in_scope(one, visible))
+
+
+def _fence_of(call: Any) -> Any:
+    """The array whose registers a call orders; None for any other one."""
+    if getattr(getattr(call, "op", None), "name", "") != "tirx.call_extern" or call.args[0].value != REGISTER_FENCE:
+        return None
+    return call.args[1].source
 
 
 def _registers_fence(registers: Any) -> tir.Stmt:

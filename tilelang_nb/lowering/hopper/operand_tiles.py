@@ -24,7 +24,7 @@ from ..gemm.engine import extents
 from ..loop_effects import Effects
 from ..nests import WARP_GROUPS, threads_of_part
 from ..ops.mbarriers import BY_HAND
-from ..rewrite import constant, each_statement, element_bytes, map_children, scope, variables, walk
+from ..rewrite import constant, dtype_of, each_statement, element_bytes, map_children, scope, variables, walk
 from ..uniformity import Uniformity
 from ..views import view_source, views
 from .tensor_tiles import MOST_ROWS, ROWS_OF_SWIZZLE, TensorTile, is_multiple, misfit, tensor_tile
@@ -41,12 +41,14 @@ SHALLOW = 64
 @dataclass
 class OperandTiles:
     """tiles: of products of warp groups, by buffer.  accumulators: of those products.  refused: why others are none,
-    by accumulator.  written, touched: tiles that ordinary statements write, and that they use at all.
+    by accumulator.  running: accumulators of products that run on, with their threads.  written, touched: tiles that
+    ordinary statements write, and that they use at all.
     """
 
     tiles: dict[Any, TensorTile] = field(default_factory=dict)
     accumulators: set[Any] = field(default_factory=set)
     refused: dict[Any, str] = field(default_factory=dict)
+    running: dict[Any, ThreadSet] = field(default_factory=dict)
     written: set[Any] = field(default_factory=set)
     touched: set[Any] = field(default_factory=set)
 
@@ -98,7 +100,10 @@ def operand_tiles(function: Any, launch: LaunchContext, asked: set[Any], every: 
     if needed > room:
         reason = f"accumulators and operands take {needed} registers of a thread, and {room} are free for them"
         found.refused.update(dict.fromkeys(sizes.keys() - by_hand, reason))
-    taken = [call for call, _ in wanted if call["c"].buffer not in found.refused]
+    wanted = [(call, part) for call, part in wanted if call["c"].buffer not in found.refused]
+    running = [(call["c"].buffer, part) for call, part in wanted if call["asynchronous"] is not None]
+    found.running = {target: part for target, part in running if dtype_of(target) == "float32"}
+    taken = [call for call, _ in wanted]
     found.accumulators = {call["c"].buffer for call in taken}
     operands = {call[name].buffer for call in taken for name in "ab"}
     found.tiles = {buffer: tile for buffer, tile in tiles.items() if buffer in operands}

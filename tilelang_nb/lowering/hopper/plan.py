@@ -15,9 +15,10 @@ from tilelang_nb.layout.wgmma import GROUP
 from tilelang_nb.source.diagnostic import Diagnostic
 
 from ..annotated_layouts import give_way
+from ..chosen_groups import as_parts
 from ..context import LaunchContext
 from ..fragments_of_parts import own_fragments
-from ..gemm.wgmma import GROUPED, REFUSED
+from ..gemm.wgmma import GROUPED, REFUSED, RUNNING
 from ..ops.mbarriers import BY_HAND
 from ..pipelines import Pipeline
 from ..plan_pipelines import MOST_STAGES, find_pipelines, plan_pipelines
@@ -37,7 +38,7 @@ FAILED = "tl.failed_roles"  # the option that lowering gives itself: by launch, 
 
 def plan_copies(function: Any, launch: LaunchContext) -> Any:
     """The stage."""
-    function = prepare(own_fragments(function, launch), launch)
+    function = prepare(own_fragments(as_parts(function, launch), launch), launch)
     if not enabled(launch):
         planned = plan_pipelines(function, launch)
         reason = _not_tried(function, launch)
@@ -74,6 +75,8 @@ def _in_step(function: Any, launch: LaunchContext) -> Any:
     if found.accumulators:
         launch.facts[TILES] = {**launch.facts.get(TILES, {}), **found.tiles}
         launch.facts[GROUPED] = found.accumulators
+        if found.running:
+            launch.facts[RUNNING] = found.running
         launch.facts[WRITTEN] = found.written & found.tiles.keys()
         launch.facts[MAPPED] = found.touched & found.tiles.keys()
         for tile in found.tiles.keys() & launch.orders.keys():
