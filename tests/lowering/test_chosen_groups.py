@@ -140,3 +140,14 @@ def test_a_side_that_is_no_part_is_refused_alone() -> None:
     found = diagnostics("if tx < 128:", "elif tx < 200:")
     assert {(one.code, one.span.line) for one in found} == {("TL210", 14), ("TL210", 15)}
     assert all("put the condition inside" in one.help for one in found)
+
+
+def test_arrays_of_each_thread_make_no_part() -> None:
+    text = TEXT.format(first="if True:", second="if True:").replace(
+        "        T.copy(A, a)\n",
+        '        T.copy(A, a)\n        own = T.alloc_local((4,), "float32")\n        T.clear(own)\n'
+        "        if tx < 128:\n            T.fill(own, 1.0)\n",
+    )
+    cell = tilelang_nb.compile_cell(text, {}, target="sim", arch="sm_90a")
+    assert cell.ok, cell.to_text()
+    assert not any("T.ws" in stage.text for stage in cell.namespace["k"].stages)

@@ -12,12 +12,12 @@ from tvm import tirx as tir
 from tvm.ir import StringImm
 from tvm.sym import Analyzer
 
-from tilelang_nb.language.tile_program import statement_name
+from tilelang_nb.language.tile_program import RegionOperand, read, statement_name
 
 from .context import LaunchContext
 from .nests import WARP_GROUP, WARP_GROUPS, is_part
-from .rewrite import constant, dtype_of, each_statement, map_children, sequence, substitute, variables, walk
-from .uniformity import Uniformity
+from .rewrite import constant, dtype_of, each_statement, map_children, scope, sequence, substitute, variables, walk
+from .uniformity import PRIVATE_SCOPES, Uniformity
 
 Under = tuple[tuple[Any, bool], ...]  # conditions, and whether they hold
 
@@ -108,10 +108,15 @@ def _works_together(node: Any) -> bool:
 
 
 def _works(node: Any) -> bool:
-    return any(
-        statement_name(one) in _TOGETHER or (isinstance(one, tir.For) and int(one.kind) == tir.ForKind.PARALLEL)
-        for one in each_statement(node)
-    )
+    return any(map(_for_many, each_statement(node)))
+
+
+def _for_many(node: Any) -> bool:
+    """Is it work of many threads?  What fills an array of each thread is not."""
+    if statement_name(node) not in _TOGETHER:
+        return isinstance(node, tir.For) and int(node.kind) == tir.ForKind.PARALLEL
+    operands = read(node.value, node.span).operands.values()
+    return any(isinstance(one, RegionOperand) and scope(one.buffer) not in PRIVATE_SCOPES for one in operands)
 
 
 def _all_of(under: Under) -> Any:
