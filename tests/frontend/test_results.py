@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from frontend.cells import HEAD, kernel, run_cell, titled
 
+import tilelang_nb
+
 A = (2, 0, 1, 5, 3, 1, 4, 7)
 INPUTS = ((3, 5), (0, 1), (4, 2), (1, 0))
 
@@ -495,3 +497,43 @@ def test_a_literal_beyond_float32_keeps_its_range_under_a_condition(body: str, n
     python = body.replace("T.if_then_else(n > 2, 1e-300, 2.0)", "1e-300 if n > 2 else 2.0")
     exec(python, {"d": expected, "n": n})
     np.testing.assert_allclose(d, expected, rtol=1e-6, atol=0)
+
+
+def test_a_thread_binding_that_is_assigned_is_the_index_along_its_axis() -> None:
+    cell = tilelang_nb.compile_cell(
+        """
+import numpy as np
+@T.prim_func
+def k(B: T.Tensor((4, 64), "int32")):
+    with T.Kernel(2, threads=(32, 2)) as bx:
+        tx = T.thread_binding(0, 32, thread="threadIdx.x")
+        ty = T.thread_binding(0, 2, "threadIdx.y")
+        block = T.thread_binding(2, thread="blockIdx.x")
+        B[block * 2 + ty, tx] = tx + ty * 100 + bx * 1000
+
+B = np.zeros((4, 64), "int32")
+k(B)
+B
+""",
+        target="sim",
+    )
+    assert cell.ok, cell.to_text()
+    rows = np.arange(4)[:, None]
+    wanted = np.arange(64) + rows % 2 * 100 + rows // 2 * 1000
+    assert np.array_equal(cell.result, np.where(np.arange(64) < 32, wanted, 0))
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('T.thread_binding(0, 64, thread="threadIdx.x")', "write 32"),
+        ('T.thread_binding(0, 64, thread="threadIdx.z")', "give its extent to `T.Kernel`"),
+    ],
+)
+def test_a_thread_binding_of_another_extent_is_refused(line: str, said: str) -> None:
+    text = f'@T.prim_func\ndef k(B: T.Tensor((4,), "int32")):\n    with T.Kernel(2, threads=32):\n        t = {line}\n'
+    (found,) = tilelang_nb.compile_cell(text).diagnostics
+    assert found.code == "TL208" and said in found.help and found.span is not None and found.span.line == 4
+    outside = text.replace("    with T.Kernel(2, threads=32):\n    ", "")
+    (found,) = tilelang_nb.compile_cell(outside).diagnostics
+    assert found.code == "TL208" and "inside a launch" in found.help

@@ -79,10 +79,10 @@ def test_vector_types_are_known_and_not_lowered(kernel, refused):
             use()
 
 
-def test_tfloat32_is_for_tiles_only(kernel, refused):
-    assert T.alloc_shared((8, 8), T.tfloat32).dtype == "tfloat32"
+def test_tfloat32_is_for_operands_of_products(kernel, refused):
+    assert T.alloc_shared((8, 8), T.tfloat32).dtype == T.Tensor((8,), "tfloat32").dtype == "tfloat32"
     with refused("TL205", "float32"):
-        T.Tensor((8,), "tfloat32")
+        T.empty((8,), dtype="tfloat32")
 
 
 def test_calling_a_dtype_casts(device, refused):

@@ -167,6 +167,36 @@ def test_the_choice_for_an_eager_kernel_is_that_of_its_shapes(monkeypatch: pytes
     assert added.compile(N=64) is added.compile(N=64) and len(timed) == 6
 
 
+def test_kernels_are_compared_with_the_inputs_that_are_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    c = tilelang_nb.compile_cell(TUNED_EAGER % '(target="cuda")', target="cuda")
+    timed: list[tuple[Any, ...]] = []
+
+    def bench(kernel: Any, *args: Any) -> Any:
+        timed.append(args)
+        return SimpleNamespace(milliseconds=1.0)
+
+    monkeypatch.setattr(Kernel, "bench", bench)
+    added, a = c.namespace["added"], c.namespace["a"]
+    with tilelang_nb.tilelang.autotuner.set_autotune_inputs(a, a):
+        added.compile(a, a)
+    with tilelang_nb.tilelang.autotuner.set_autotune_inputs([a, a]):
+        added.compile(N=32)
+    added.compile(N=64)
+    assert [len(args) for args in timed] == [2, 2, 2, 2, 0, 0] and timed[0][0] is a
+
+
+def test_the_source_of_an_eager_kernel_is_that_for_its_arguments() -> None:
+    added = tilelang_nb.compile_cell(TUNED_EAGER % "", target="sim").namespace["added"].factory
+    first = added.get_kernel_source(N=32, block=8)
+    assert "__global__" in first and first == added.get_kernel_source() and len(added.kernels) == 1
+    assert added.get_kernel_source(N=32, block=16) != first and len(added.kernels) == 2
+
+
+def test_a_profiler_has_the_kernel_as_its_func(names: dict[str, Any]) -> None:
+    kernel = names["add"](16)
+    assert kernel.get_profiler().func is kernel
+
+
 def test_one_configuration_needs_no_choice(names: dict[str, Any]) -> None:
     single = tilelang_nb.autotune(configs=lambda n: [{"block": n // 2}])(names["tuned"].factory)
     assert single(16).parameters[0].shape == (16,)

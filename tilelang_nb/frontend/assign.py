@@ -16,6 +16,7 @@ from ..source.wording import of_type
 from .bindings import CONTAINERS
 from .large_integers import OPERATORS, check_size
 from .refusals import deletes_no_name, names_only, several_targets, stores_into_object, target_is_attribute
+from .thread_axes import is_thread_index, thread_index
 
 IN_PLACE = {
     ast.Add: operator.iadd,
@@ -48,7 +49,10 @@ def assign(walker: Any, node: ast.Assign) -> None:
             bind_target(walker, target, [value], node)
         return
     walker.builder.hint = target.id if isinstance(target, ast.Name) else None
-    bind_target(walker, target, [walker.evaluate(node.value)], node)
+    box = [walker.evaluate(node.value)]
+    if is_thread_index(box[0]):
+        box[0] = walker.locate(node.value, thread_index, walker, box[0], node.value)
+    bind_target(walker, target, box, node)
 
 
 def bind_target(walker: Any, target: ast.expr, box: list[Any], node: ast.AST) -> None:

@@ -18,13 +18,14 @@ from ..language.promotion import as_type, constant, is_integer, promote, strong
 from ..language.values import Value, number, simplified
 from ..source import catalogue as say
 from ..source.diagnostic import Refusal
-from ..source.wording import number_text, with_article
+from ..source.wording import with_article
 from .assign import bind_target
 from .launches import run_launch, thread_axis
 from .loop_counts import Plan, known_step, saturated, unknown_step
 from .merge import merge_loop
 from .names import bound_names
 from .schedules import check_schedule
+from .thread_axes import thread_index
 from .unroll import Node, Turn
 
 KINDS = {
@@ -219,28 +220,11 @@ def kept(walker: Any, bound: Any) -> Any:
 
 def bound_loop(walker: Any, node: ast.For, spec: DeviceLoop) -> None:
     """`T.thread_binding`: the variable is the index along a thread axis of the launch; outside of one it makes it."""
-    builder = walker.builder
     (target,) = _targets(node, spec)
-    start, stop, _ = spec.dims[0]
-    tag = str(spec.annotations["thread"])
-    kind, axis = tag.split(".")
-    at = "xyz".index(axis)
-    extent = simplified(stop - start)
-    if builder.launch is None:
+    if walker.builder.launch is None:
         _launch_of_loops(walker, node)
         return
-    axes = builder.launch.threads if kind == "threadIdx" else builder.launch.blocks
-    if at >= len(axes):
-        problem = f"the launch has no `{tag}`"
-        message = say.LaunchConfiguration(problem=problem, remedy="give its extent to `T.Kernel`")
-        raise Refusal(message, node.iter)
-    var, size = axes[at]
-    known = simplified(Value(size, "int32"))
-    if isinstance(known, int) and isinstance(extent, int) and known != extent:
-        problem = f"`{tag}` has {known} in this launch, {number_text(extent)} in this loop"
-        raise Refusal(say.LaunchConfiguration(problem=problem, remedy=f"write {known}"), node.iter)
-    value = Value(var, "int32")
-    bind_target(walker, target, [value if isinstance(start, int) and start == 0 else value + start], node)
+    bind_target(walker, target, [thread_index(walker, spec, node.iter)], node)
     walker.suite(node.body)
 
 

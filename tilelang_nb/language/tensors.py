@@ -106,7 +106,7 @@ class Tensor:
         if self.scope not in _MEMORIES:
             bad_argument(f"`{called}` has no scope `{self.scope}`", f"use one of {', '.join(_MEMORIES)}")
         self.shape = sizes_of(shape, called)
-        self.dtype: Dtype = storable(dtype, tile=self.scope != GLOBAL)
+        self.dtype: Dtype = storable(dtype, tile=True)
         check_bytes(self.shape, self.dtype, called)
 
     def __class_getitem__(cls, keys: Any) -> Any:

@@ -8,7 +8,9 @@ that gives the tuned arguments itself, or a list of one configuration, needs no 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 from ..runtime.compilation import trying
@@ -20,6 +22,23 @@ from .eager import EagerFunction
 from .jit_function import JitFunction, jit
 
 Configurations = Sequence[dict[str, Any]] | Callable[..., Sequence[dict[str, Any]]]
+
+
+_INPUTS: ContextVar[tuple[Any, ...]] = ContextVar("inputs", default=())
+
+
+@contextmanager
+def set_autotune_inputs(*inputs: Any) -> Iterator[None]:
+    """`with set_autotune_inputs(a, b):` kernels that are compared within are timed with these arguments.
+
+    inputs: as the kernel takes them, also as one list; without any they are made up.
+    """
+    given = tuple(inputs[0]) if len(inputs) == 1 and isinstance(inputs[0], (list, tuple)) else inputs
+    token = _INPUTS.set(given)
+    try:
+        yield
+    finally:
+        _INPUTS.reset(token)
 
 
 class TunedFunction:
@@ -84,7 +103,7 @@ class TunedFunction:
             for number, configuration in enumerate(configurations):
                 try:
                     kernel = self.factory.compile(*args, **{**configuration, **kwargs})
-                    timed.append((float(kernel.bench().milliseconds), number, kernel))
+                    timed.append((float(kernel.bench(*_INPUTS.get()).milliseconds), number, kernel))
                 except (CompileError, LaunchError) as error:
                     failed.append(error)
             if not timed:

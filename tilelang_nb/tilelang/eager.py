@@ -173,6 +173,11 @@ class EagerFunction(JitFunction):
         """The tile program for these arguments, as a TIR function."""
         return self.compile(*args, **kwargs).program.function
 
+    def get_kernel_source(self, *args: Any, kernel_only: bool = True, **kwargs: Any) -> str:
+        """The CUDA C for these arguments; without any that of the kernel compiled last."""
+        kernel = self.kernel if self.kernel is not None and not args and not kwargs else self.compile(*args, **kwargs)
+        return kernel.get_kernel_source(kernel_only)
+
     # -- arguments
 
     def _arguments(

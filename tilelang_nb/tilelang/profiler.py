@@ -67,9 +67,14 @@ class Profiler:
     def __init__(self, kernel: Kernel, supply_type: TensorSupplyType = TensorSupplyType.Auto):
         self.kernel, self.supply_type = kernel, supply_type
 
+    @property
+    def func(self) -> Kernel:
+        """The kernel."""
+        return self.kernel
+
     def inputs(self) -> list[Any]:
-        """One argument for each parameter that the caller passes: tensors of torch on the GPU for a kernel that runs
-        there where torch is loaded, else NumPy arrays.
+        """One argument for each parameter that the caller passes: tensors of torch where torch is loaded, on the GPU
+        for a kernel that runs there, else NumPy arrays.
         """
         random = np.random.default_rng(0)
         made: list[Any] = []
@@ -82,13 +87,13 @@ class Profiler:
         return made
 
     def _placed(self, array: np.ndarray) -> Any:
-        torch = sys.modules.get("torch") if self.kernel.target.kind == "cuda" else None
-        if torch is None or not torch.cuda.is_available():
+        torch, on_gpu = sys.modules.get("torch"), self.kernel.target.kind == "cuda"
+        if torch is None or not hasattr(torch, array.dtype.name) or (on_gpu and not torch.cuda.is_available()):
             return array
-        if hasattr(torch, array.dtype.name) and array.dtype.kind != "V":
-            return torch.from_numpy(array).cuda()
-        bits = array.view(f"int{8 * array.itemsize}")
-        return torch.from_numpy(bits).cuda().view(getattr(torch, array.dtype.name))
+        plain = array.dtype.kind != "V"
+        tensor = torch.from_numpy(array if plain else array.view(f"int{8 * array.itemsize}"))
+        tensor = tensor.cuda() if on_gpu else tensor
+        return tensor if plain else tensor.view(getattr(torch, array.dtype.name))
 
     def run_once(self, func: Callable[..., Any] | None = None) -> Any:
         """Launch once on made-up inputs; what the call returns."""
