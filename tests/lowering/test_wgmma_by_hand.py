@@ -346,6 +346,25 @@ def test_copies_of_later_turns_overwrite_no_tile_of_a_running_product(wait: str,
     assert ("waited for at once" in product) == (wait != "T.wait_wgmma(0)")
 
 
+def test_a_product_by_warps_is_none_that_a_wait_counts() -> None:
+    """It is over at once: the one before it is what `T.wait_wgmma(1)` is for."""
+    text = HEAD.format(threads=128, a=WHOLE[0], b=WHOLE[1]) + COPIED
+    text += """
+        d = T.alloc_fragment((32, 128), "float32")
+        T.wgmma_gemm(A_s, B_s, c, clear_accum=True)
+        T.wgmma_gemm(A_s[0:32, :], B_s, d, clear_accum=True)
+        T.wait_wgmma(1)
+        T.copy(c, C)
+        T.wait_wgmma(0)
+        T.sync_threads()
+        T.copy(d, C[0, 0])
+"""
+    found, c, expected, findings = run(text)
+    assert [one.split(": ")[1][:5] for one in products(found)] == ["wgmma", "mma.s"]
+    np.testing.assert_array_equal(c, expected)
+    assert findings == (), [str(one) for one in findings]
+
+
 EARLY = {
     "read before the wait": ("for i, j in T.Parallel(128, 128):\n            c[i, j] *= 2", "T.wait_wgmma(0)"),
     "one may still run": ("T.wait_wgmma(1)\n        T.copy(c, C)", "T.wait_wgmma(0)"),

@@ -42,6 +42,7 @@ GROUPED = "accumulators of warp groups"  # the fact: those of products that warp
 REFUSED = "products of warps"  # the fact: why products are not those of warp groups, by accumulator
 RUNNING = "running products"  # the fact: accumulators of products that `T.wait_wgmma` waits for, with their threads
 OVER_AT_ONCE = "products that are waited for"  # the fact: accumulators of products that do not run on, and why
+MIXED = "products that others count"  # the fact: some of what `T.wait_wgmma` counts is over at once, by warps
 DESCRIPTOR = "tl_wgmma_descriptor"
 REGISTER_FENCE = "tl_register_fence"
 _F32 = {"float32": "f32"}
@@ -288,11 +289,12 @@ def wait(call: TileCall, launch: LaunchContext) -> tir.Stmt:
     if not every:
         return nothing(call.span)
     running = [buffer for buffer, part in every.items() if buffer in launch.registers and _meet(part, launch.set)]
+    pending = 0 if MIXED in launch.facts else call.integer("pending")
     if call["accumulator"] is not None:
         running = [call["accumulator"].buffer]
-    elif call.integer("pending"):
+    elif pending:
         running = []  # it is not known which of them are over
-    waiting = tir.Evaluate(ptx["wgmma.wait_group.sync.aligned"](call.integer("pending")))
+    waiting = tir.Evaluate(ptx["wgmma.wait_group.sync.aligned"](pending))
     return sequence([waiting, *(_registers_fence(launch.registers[buffer]) for buffer in running)], call.span)
 
 

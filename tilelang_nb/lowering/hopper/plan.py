@@ -18,7 +18,7 @@ from ..annotated_layouts import give_way
 from ..chosen_groups import as_parts
 from ..context import LaunchContext
 from ..fragments_of_parts import own_fragments
-from ..gemm.wgmma import GROUPED, REFUSED, RUNNING
+from ..gemm.wgmma import GROUPED, MIXED, REFUSED, RUNNING
 from ..ops.mbarriers import BY_HAND
 from ..pipelines import Pipeline
 from ..plan_pipelines import MOST_STAGES, find_pipelines, plan_pipelines
@@ -77,6 +77,8 @@ def _in_step(function: Any, launch: LaunchContext) -> Any:
         launch.facts[GROUPED] = found.accumulators
         if found.running:
             launch.facts[RUNNING] = found.running
+            if asked - found.accumulators:
+                launch.facts[MIXED] = True
         launch.facts[WRITTEN] = found.written & found.tiles.keys()
         launch.facts[MAPPED] = found.touched & found.tiles.keys()
         for tile in found.tiles.keys() & launch.orders.keys():
