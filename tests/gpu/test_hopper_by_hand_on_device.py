@@ -9,11 +9,14 @@ import ml_dtypes
 import numpy as np
 import pytest
 from lowering import test_bulk_copies_ahead as ahead
+from lowering import test_chosen_groups as chosen
 from lowering import test_clusters as clusters
+from lowering import test_copies_of_some_threads as some
 from lowering import test_hopper_by_hand as by_hand
 from lowering import test_proxy_fences as fences
 from lowering import test_signals_by_hand as signals
 from lowering import test_stores_by_hand as stores
+from lowering import test_wgmma_by_hand as products
 
 import tilelang_nb
 
@@ -41,6 +44,17 @@ TEXTS: dict[str, str] = {
     "signals: landed copies": signals.LANDED.format(wait=signals.WAIT),
     "signals: a barrier anew": signals.RESTARTED,
     **{f"roles: {name}": by_hand.ROLES.format(multiply=text) for name, text in by_hand.MULTIPLIED.items()},
+    **{f"products: {name}": products.written(name) for name in products.TEXTS},
+    **{
+        f"products in flight: {wait}, {stages} stages": products.HEAD.format(threads=256, a=(128, 32), b=(32, 128))
+        + products.PIPELINED.format(stages=stages, wait=wait)
+        for wait in ("pass", "T.wait_wgmma(1)", "T.wait_wgmma(0)")
+        for stages in (2, 3, 4)
+    },
+    **{f"copies by {name}": some.text_of(name) for name in some.CONDITIONS},
+    "copies in a part by one": some.PARTS.format(condition="tx == 128"),
+    "stores by one": some.STORE,
+    **{f"chosen groups: {product[:7]}": chosen.IN_TURNS.format(product=product) for product in chosen.PRODUCTS},
     "in step": by_hand.IN_STEP.format(wait=by_hand.WAIT, multiply="T.gemm(A_s, B_s, C_l)"),
 }  # fmt: skip
 

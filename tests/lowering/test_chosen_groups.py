@@ -106,14 +106,14 @@ def k(A: T.Tensor((512, 64), "float16"), B: T.Tensor((64, 128), "float16"), C: T
 """
 
 
-@pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
-@pytest.mark.parametrize(
-    "product",
-    [
-        "T.gemm(a[i % 2, :, :], b, c, clear_accum=True)",
-        "T.wgmma_gemm(a[i % 2, :, :], b, c, clear_accum=True)\n                T.wait_wgmma(0)",
-    ],
+PRODUCTS = (
+    "T.gemm(a[i % 2, :, :], b, c, clear_accum=True)",
+    "T.wgmma_gemm(a[i % 2, :, :], b, c, clear_accum=True)\n                T.wait_wgmma(0)",
 )
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
+@pytest.mark.parametrize("product", PRODUCTS)
 def test_producers_and_consumers(product: str, arch: str) -> None:
     cell = tilelang_nb.compile_cell(IN_TURNS.format(product=product), {}, target="sim", arch=arch)
     assert cell.ok, cell.to_text()

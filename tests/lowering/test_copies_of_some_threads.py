@@ -86,11 +86,15 @@ def run(text: str) -> Any:
     return kernel
 
 
-@pytest.mark.parametrize("name", CONDITIONS)
-def test_the_first_thread_that_gets_there_starts_the_copy(name: str) -> None:
+def text_of(name: str) -> str:
     threads, arrivals, condition, before = CONDITIONS[name]
     copy = COPY.format(condition=condition)
-    run(TEXT.format(threads=threads, arrivals=arrivals, before=before, copy=copy, wait=USE))
+    return TEXT.format(threads=threads, arrivals=arrivals, before=before, copy=copy, wait=USE)
+
+
+@pytest.mark.parametrize("name", CONDITIONS)
+def test_the_first_thread_that_gets_there_starts_the_copy(name: str) -> None:
+    run(text_of(name))
 
 
 @pytest.mark.parametrize("condition", ["tx == 128", "T.shuffle_elect(128)", "tx < 160 and tx == 140"])
