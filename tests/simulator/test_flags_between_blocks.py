@@ -102,6 +102,9 @@ PATTERNS = {
     "a fence behind an acquire takes nothing away": (
         blocks(GIVE, f"{wait(0, 'acquire')}\n{FENCE}\n{TAKE}"), True,
     ),
+    "a fence before, and a release behind": (
+        blocks(f"{FENCE}\n{GIVE}", f"{wait(0, 'acquire')}\n{TAKE}"), True,
+    ),
     "a store behind the fence": (
         blocks(f"{FENCE}\nP[0] = 7\n{store(0, 1)}", f"{wait(0)}\n{FENCE}\n{TAKE}"), False,
     ),

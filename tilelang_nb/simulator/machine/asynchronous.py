@@ -7,7 +7,8 @@ it is reported.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ UNITS = {4: np.uint32, 8: np.uint64, 16: np.complex128}
 class Flight:
     """One copy statement under way: target in units of its size, data, and what the shadow is told at landing.
 
+    lanes: those that copy, (blocks, threads), in whose order the copies are; readers: those of them that read.
     landed: a barrier that counts the copies has been waited for.  shadow, origins, records: of the array that is read,
     where the launch writes it: the cells, and who had written them when the copy started.
     """
@@ -30,11 +32,64 @@ class Flight:
     cells: Array | None
     codes: Array | None
     site: int
+    lanes: Array
+    readers: Array | None = None
     landed: bool = False
     shadow: Any = None
     origins: Array | None = None
     records: Array | None = None
     read_site: int = 0
+    parts: list[Flight] = field(default_factory=list)  # that it was divided into
+
+    def with_lanes(self, lanes: Array, readers: Array | None) -> Flight:
+        """The same copies, or some of them, which land instead of these."""
+        part = replace(self, lanes=lanes, readers=readers, parts=[])
+        self.parts.append(part)
+        return part
+
+    def leaves(self) -> Iterator[Flight]:
+        """What is left of it: itself, or what it was divided into."""
+        if not self.parts:
+            yield self
+        for part in self.parts:
+            yield from part.leaves()
+
+    def of(self, lanes: Array) -> Flight | None:
+        """The copies of some lanes; None if there are none."""
+        kept = lanes[self.lanes]
+        if kept.all():
+            return self
+        if not kept.any():
+            return None
+        part = self.with_lanes(self.lanes & lanes, None)
+        part.target, part.data = self.target[kept], self.data[kept]
+        if self.cells is not None and self.codes is not None:
+            part.cells, part.codes = _rows(self.cells, kept), _rows(self.codes, kept)
+        if self.origins is not None and self.records is not None and self.readers is not None:
+            reading = lanes[self.readers]
+            part.origins, part.records = _rows(self.origins, reading), _rows(self.records, reading)
+            part.readers = self.readers & lanes
+        return part
+
+
+def _rows(values: Array, kept: Array) -> Array:
+    """The values of some copies, each of which has the same number of them."""
+    return values.reshape(len(kept), -1)[kept].reshape(-1)
+
+
+def _divided(flights: list[Flight], lanes: Array) -> tuple[list[Flight], list[Flight]]:
+    """The copies of some lanes, and the others."""
+    mine = [part for flight in flights if not flight.landed and (part := flight.of(lanes)) is not None]
+    rest = [part for flight in flights if not flight.landed and (part := flight.of(~lanes)) is not None]
+    return mine, rest
+
+
+@dataclass
+class Group:
+    """Copies that were committed together.  lanes: those that committed, (blocks, threads); None for all."""
+
+    flights: list[Flight]
+    lanes: Array | None = None
 
 
 @dataclass
@@ -50,11 +105,11 @@ class Arrivals:
 class AsynchronousCopies:
     """Part of a strand.
 
-    open_copies: since the last commit.  groups: committed, oldest first.
+    open_copies: since the last commit.  groups: committed, oldest first.  cut: lanes of the strand that this one is of.
     """
 
     open_copies: list[Flight]
-    groups: list[list[Flight]]
+    groups: list[Group]
 
     def cp_async(
         self, dtype: Any, target: tuple[Array, int, Any], array: Any, source: tuple[Array, int, Any], size: int,
@@ -97,7 +152,7 @@ class AsynchronousCopies:
         flat = to + np.broadcast_to(self.window_column * self.machine.stride, (self.B, self.T))[lanes]
         data = self._bytes_read(array, start[lanes], size, needed[lanes], None if reading is None else reading[lanes])
         unit = UNITS[size]
-        flight = Flight(unit, flat // size, data.view(unit)[:, 0], None, None, sites[0])
+        flight = Flight(unit, flat // size, data.view(unit)[:, 0], None, None, sites[0], lanes)
         if self.machine.checks and len(to):
             self._departed(flight, array, start, size, reading, lanes, sites)
         self.open_copies.append(flight)
@@ -150,30 +205,101 @@ class AsynchronousCopies:
                 origins = np.minimum(cells, last).reshape(-1)
                 array.shadow.read(self, origins, each, sites[1])
                 flight.shadow, flight.origins, flight.read_site = array.shadow, origins, sites[1]
+                flight.readers = who
                 flight.records = array.shadow.writes[origins]
         granules = size // self.machine.granule
         cells = (flight.target[:, None] * granules + np.arange(granules)).reshape(-1)
         flight.cells, flight.codes = cells, np.repeat(codes, granules)
         self.machine.shared_shadow.copy_departed(self, cells, flight.codes, sites[0])
 
-    def commit_copies(self) -> None:
-        """cp.async.commit_group"""
-        self.groups.append(self.open_copies)
-        self.open_copies = []
+    def _some(self, mask: Array) -> Array | None:
+        """The lanes of a mask, (blocks, threads); None for all."""
+        if mask is None:
+            return None
+        lanes = self._coming(mask)
+        return None if lanes.all() else lanes
 
-    def wait_copies(self, allowed: int) -> None:
-        """cp.async.wait_group: all but the last `allowed` groups land."""
-        if self.machine.watched and len(self.groups) > allowed:
+    def commit_copies(self, mask: Array = None) -> None:
+        """cp.async.commit_group"""
+        lanes = self._some(mask)
+        if lanes is None:
+            self.groups.append(Group(self.open_copies))
+            self.open_copies = []
+        else:
+            mine, self.open_copies = _divided(self.open_copies, lanes)
+            self.groups.append(Group(mine, lanes))
+
+    def wait_copies(self, allowed: int, mask: Array = None) -> None:
+        """cp.async.wait_group: of each thread, all but the last `allowed` groups land."""
+        lanes = self._some(mask)
+        landing: list[list[Flight]] = []
+        if lanes is None and all(group.lanes is None for group in self.groups):
+            reached = max(len(self.groups) - allowed, 0)
+            landing, self.groups = [group.flights for group in self.groups[:reached]], self.groups[reached:]
+        else:
+            every = np.ones((self.B, self.T), np.bool_)
+            waiting, newer, kept = every if lanes is None else lanes, np.zeros((self.B, self.T), np.int64), []
+            for group in reversed(self.groups):
+                held = every if group.lanes is None else group.lanes
+                reaching = held & waiting & (newer >= allowed)
+                newer += held
+                if reaching.any():
+                    mine, rest = _divided(group.flights, reaching)
+                    landing.insert(0, mine)
+                    group = Group(rest, held & ~reaching)
+                if group.lanes is None or group.lanes.any():
+                    kept.append(group)
+            self.groups = kept[::-1]
+        if self.machine.watched and landing:
             self.machine.much_changed()
-        while len(self.groups) > allowed:
-            for flight in self.groups.pop(0):
-                if flight.landed:
-                    continue
-                flight.landed = True  # a barrier that counts it as well brings nothing
-                self._source_unchanged(flight)
-                self.machine.view(flight.unit)[flight.target] = flight.data
-                if flight.cells is not None:
-                    self.machine.shared_shadow.copy_landed(self, flight.cells, flight.codes, flight.site)
+        for flight in [flight for flights in landing for flight in flights if not flight.landed]:
+            flight.landed = True  # a barrier that counts it as well brings nothing
+            self._source_unchanged(flight)
+            self.machine.view(flight.unit)[flight.target] = flight.data
+            if flight.cells is not None:
+                self.machine.shared_shadow.copy_landed(self, flight.cells, flight.codes, flight.site)
+
+    # ---- forks ----
+    def give_copies(self, child: Any, cut: slice) -> None:
+        """A part of the threads goes its own way, with the copies that it has started."""
+        child.cut = cut
+        if not self.groups and not self.open_copies:
+            return
+        lanes = np.zeros((self.B, self.T), np.bool_)
+        lanes[:, cut] = True
+
+        def cut_out(flights: list[Flight]) -> list[Flight]:
+            return [
+                one.with_lanes(one.lanes[:, cut], None if one.readers is None else one.readers[:, cut])
+                for one in flights
+            ]
+
+        mine, self.open_copies = _divided(self.open_copies, lanes)
+        child.open_copies = cut_out(mine)
+        for group in self.groups:
+            mine, group.flights = _divided(group.flights, lanes)
+            held = None if group.lanes is None else group.lanes[:, cut]
+            child.groups.append(Group(cut_out(mine), held))
+            group.lanes = ~lanes if group.lanes is None else group.lanes & ~lanes
+        self.groups = [group for group in self.groups if group.lanes is None or group.lanes.any()]
+
+    def take_copies(self, child: Any) -> None:
+        """A part of the threads is back."""
+
+        def widened(lanes: Array | None) -> Array:
+            wide = np.zeros((self.B, self.T), np.bool_)
+            wide[:, child.cut] = True if lanes is None else lanes
+            return wide
+
+        def back(flights: list[Flight]) -> list[Flight]:
+            return [
+                one.with_lanes(widened(one.lanes), None if one.readers is None else widened(one.readers))
+                for one in flights
+                if not one.landed
+            ]
+
+        self.open_copies += back(child.open_copies)
+        self.groups += [Group(back(group.flights), widened(group.lanes)) for group in child.groups]
 
     def _source_unchanged(self, flight: Flight) -> None:
         """Report a store into what the copy may still have been reading."""
@@ -187,8 +313,14 @@ class AsynchronousCopies:
 
     def arrive_after_copies(self, address: Array, mask: Array, site: int) -> None:
         """cp.async.mbarrier.arrive.noinc: an arrival when all copies that the threads started so far have landed."""
-        self.open_copies = [flight for flight in self.open_copies if not flight.landed]
-        flights = [flight for group in (*self.groups, self.open_copies) for flight in group if not flight.landed]
+        coming, flights = self._some(mask), []
+        if coming is not None:  # the copies of the other lanes are flights of their own from here on
+            self.open_copies = [one for part in _divided(self.open_copies, coming) for one in part]
+            for group in self.groups:
+                group.flights = [one for part in _divided(group.flights, coming) for one in part]
+        for flight in [one for group in self.groups for one in group.flights] + self.open_copies:
+            if not flight.landed and (coming is None or coming[flight.lanes].all()):
+                flights.append(flight)
         for block, lanes, at in self.members(mask, address):
             barrier = self._mbarrier(block, at, site)
             self._release(barrier.known, self._warps(mask, block))
@@ -196,7 +328,7 @@ class AsynchronousCopies:
 
     def land_copies(self, arrivals: Arrivals, barrier: Any) -> None:
         """Somebody waits for the barrier."""
-        for flight in arrivals.flights:
+        for flight in [leaf for one in arrivals.flights for leaf in one.leaves()]:
             if flight.landed:
                 continue
             flight.landed = True
@@ -209,7 +341,7 @@ class AsynchronousCopies:
             barrier.known[barrier.engine] = self.machine.epochs.next(barrier.engine)
         barrier.pending -= arrivals.lanes
 
-    def wait_all_copies(self) -> None:
+    def wait_all_copies(self, mask: Array = None) -> None:
         """cp.async.wait_all: also those that no group holds."""
-        self.commit_copies()
-        self.wait_copies(0)
+        self.commit_copies(mask)
+        self.wait_copies(0, mask)

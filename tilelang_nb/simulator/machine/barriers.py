@@ -3,9 +3,9 @@
 A block barrier costs nothing in lockstep.  After a fork strands are generators that yield a `Wait`.
 
 Order of accesses: a strand counts epochs, and knows for each other strand which of its epochs are ordered before its
-own next access.  Barriers carry this knowledge from those who arrive to those who wait.  Where only some warps of a
-strand arrive, what the others did since the strand last met is not told: the knowledge is of (strand, warp) then.  The
-threads of a warp arrive for each other.
+own next access (`knowledge.py`).  Barriers carry this knowledge from those who arrive to those who wait.  Where only
+some warps of a strand arrive, what the others did since the strand last met is not told: the knowledge is of (strand,
+warp) then.  The threads of a warp arrive for each other.
 
 Asynchronous operations ask for more: a proxy fence between an ordinary access and them.  What was known when a thread
 came to such a fence is known a second time, under the negative number of the strand, and carried on in the same way.
@@ -20,12 +20,11 @@ from typing import Any
 import numpy as np
 
 from .arithmetic import Bounds
+from .knowledge import Known
 from .waits import MISSING_BYTES, SURPLUS, UNKNOWN_BYTES, Deadlock, Lack, Wait, in_turns, wait_of_all
 
 WARPGROUP = 128  # strands of a fork are cut here
 Mask = Any
-# a strand, or (strand, warp of the block) -> the last of its epochs that is ordered; negative: also for other proxies
-Known = dict[Any, int]
 
 
 @dataclass
@@ -64,28 +63,6 @@ class MBarrier:
 class Barriers:
     """Part of a strand."""
 
-    # ---- epochs ----
-    def new_epoch(self) -> None:
-        """Accesses from here on are not ordered with what other strands do next."""
-        self.epoch = self.machine.epochs.next(self.number)
-
-    def _release(self, known: Known, warps: list[int] | None = None) -> None:
-        """Tell a barrier what is done before this arrival.  warps: those that arrive; None: all of the strand."""
-        for strand, epoch in self.seen.items():
-            known[strand] = max(known.get(strand, 0), epoch)
-        if warps is None:
-            known[self.number] = self.epoch
-        else:
-            known.update({(self.number, warp): self.epoch for warp in warps})
-        self.new_epoch()
-
-    def _acquire(self, known: Known) -> None:
-        for strand, epoch in known.items():
-            self.seen[strand] = max(self.seen.get(strand, 0), epoch)
-            self.partly_known = self.partly_known or type(strand) is tuple
-
-    partly_known = False  # is something known of some warps of a strand only?
-
     def _warps(self, mask: Mask, block: int) -> list[int] | None:
         """The warps of a block that have an active lane; None if all of the strand have."""
         if mask is None:
@@ -94,11 +71,6 @@ class Barriers:
         warps, every = self.threads[lanes] // 32, self.threads // 32
         coming = np.unique(warps)
         return None if len(coming) == len(np.unique(every)) else coming.tolist()
-
-    def _order_own(self) -> None:
-        """All threads of this strand have met."""
-        self.seen[self.number] = self.epoch
-        self.new_epoch()
 
     # ---- barriers of the block ----
     def block_barrier(self, mask: Mask, site: int) -> None:
@@ -110,17 +82,23 @@ class Barriers:
                 self.findings.divergent(site, self.coordinates(self.first_lane(missing)[0]), int(missing.sum()))
         if self.machine.checks:
             self.counters.count("barrier", self.lane_count(mask) // max(self.T, 1))
-            self._order_own()
+            partly = mask is not None and not some.all()
+            self._order_own(np.flatnonzero(some) if partly else None)
             self.threads_have_met(True, mask)
 
     def warp_barrier(self, mask: Mask) -> None:
         """__syncwarp: orders accesses inside each warp."""
-        self.warp_epoch = self.epoch
+        coming = None if mask is None else self._coming(mask)
+        if coming is None or coming.all():
+            self.warp_epoch, self.warps_met = self.epoch, None
+        else:
+            if self.warps_met is None:
+                self.warps_met = np.zeros((self.B, -(-self.machine.threads // 32)), np.int64)
+            block, lane = np.nonzero(coming)
+            self.warps_met[block, self.threads[lane] // 32] = self.epoch
         if self.machine.checks:
             self.threads_have_met(False, mask)
         self.new_epoch()
-
-    warp_epoch = 0
 
     # ---- who takes part ----
     def members(self, mask: Mask, *values: Any) -> Iterator[tuple[int, ...]]:
@@ -187,7 +165,7 @@ class Barriers:
         while not ready():
             yield Wait(ready, said, site)
         for barrier, _, bit in waits:
-            self._acquire(barrier.ended.get(bit, {}))  # the phase before the first has no arrivals
+            self._acquire(barrier.ended.get(bit, {}), mask)  # the phase before the first has no arrivals
 
     # ---- forks ----
     def fork(self, branches: tuple[tuple[Any, Any, tuple[Any, ...]], ...]) -> Generator[Wait, None, None]:
@@ -204,20 +182,22 @@ class Barriers:
                 yield from function(self, *arguments)  # the strand goes this way as a whole
                 return
             for cut in _runs(chosen, self.threads):
-                child = type(self)(self.machine, self.block_ids, self.threads[cut], self.first)
-                known: Known = {}
-                self._release(known)
-                child._acquire(known)
+                key = self.number, cut.start, cut.stop
+                number = self.machine.forked.setdefault(key, 0)
+                child = type(self)(self.machine, self.block_ids, self.threads[cut], self.first, number)
+                self.machine.forked[key] = child.number
+                self.give_knowledge(child)
                 self.give_stores(child)
+                self.give_copies(child, cut)
                 # slices, not copies: the registers of the parent are those of the child
                 passed = [self._cut(argument, cut) for argument in arguments]
                 children.append((child, function(child, *passed)))
+        self.new_epoch()
 
         def ended(child: Any) -> None:
-            known: Known = {}
-            child._release(known)
-            self._acquire(known)
+            self.take_knowledge(child)
             child.give_stores(self)
+            self.take_copies(child)
 
         for blocked in in_turns(children, self.machine.backwards, ended):
             yield wait_of_all(blocked)

@@ -194,7 +194,9 @@ class BlockOrder:
     def _covered(self, threads: Array) -> Release:
         lanes = np.zeros(self.machine.threads, np.bool_)
         lanes[threads] = True
-        return Release(lanes, self.epoch, _mates(lanes), self.warp_epoch, dict(self.seen))
+        return Release(
+            lanes, self.epoch, _mates(lanes), self.warp_epoch, dict(self.known_by(np.unique(threads // WARP).tolist()))
+        )
 
     def _learn(self, block: int, threads: Array, clock: int) -> None:
         """Threads acquire; which threads of roles meet behind that is not asked."""

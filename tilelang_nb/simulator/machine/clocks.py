@@ -72,7 +72,9 @@ class Clocks:
         """The clock of those who know one and what was known at a release of theirs."""
         if not self.fine:
             mine = self.of_blocks.setdefault(block, [])
-            mine[:] = [one for one in mine if (one.lanes != release.lanes).any()][-8:] + [release]
+            same = [one for one in mine if (one.lanes == release.lanes).all()]
+            last = max([*same, release], key=lambda one: one.epoch)
+            mine[:] = [one for one in mine if not any(one is other for other in same)][-8:] + [last]
             return max(known, release.epoch)
         lanes = release.lanes.tobytes()
         self._releases.append(release)
@@ -103,7 +105,7 @@ class Clocks:
         if one == other or not one or not other:
             return one or other
         last: dict[int, int] = {}
-        for part in sorted(self._parts[one] + self._parts[other]):
+        for part in sorted(self._parts[one] + self._parts[other], key=lambda part: (self._releases[part].epoch, part)):
             last[self._sets[part]] = part
         return self._cover(tuple(sorted(last.values())))
 

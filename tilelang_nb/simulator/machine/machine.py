@@ -95,6 +95,7 @@ class Machine:
         self.registers: dict[int, dict[int, int]] = {}  # block -> warp group -> registers of each of its threads
         self.nobody = np.zeros((1, 1), np.bool_)
         self.strands = 0
+        self.forked: dict[tuple[int, int, int], int] = {}  # strand and lanes -> the strand that they were last
         self.all_strands: list[Any] = []
         self.steps, self.printed, self.sizes = steps, printed, sizes
         self.stopped, self.progress = Stopped(), progress

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .barriers import Known
+from .knowledge import Known
 from .waits import Lack, Wait
 
 WARP = 32
@@ -107,9 +107,13 @@ class NamedBarriers:
 
         while not ready():
             yield Wait(ready, said, site)
+        every = mask is None or bool(np.broadcast_to(mask, (self.B, self.T)).all(1).any())
         for barrier, before, *_ in table:
-            self._acquire(barrier.opened[before & 1])
-        self._order_own()
+            self._acquire(barrier.opened[before & 1], None if every else mask)
+        if every:
+            self._order_own()
+        else:
+            self.new_epoch()
 
     # ---- who may come ----
     def _check_arrival(self, barrier: NamedBarrier, block: int, lanes: np.ndarray, expected: int, site: int) -> None:
@@ -141,8 +145,11 @@ class NamedBarriers:
 
     def _knows(self, earlier: Coming, coming: Coming) -> bool:
         """Is an arrival ordered before one of this strand's threads?"""
-        if self.seen.get(earlier.strand, 0) >= earlier.epoch:
+        known = self.known_by(sorted(coming.warps))
+        if known.get(earlier.strand, 0) >= earlier.epoch:
             return True
-        if earlier.strand == self.number and coming.warps <= earlier.warps:
+        if coming.warps <= earlier.warps and (
+            earlier.strand == self.number or any(earlier.strand in share.own for share in self.shares)
+        ):
             return True
-        return all(self.seen.get((earlier.strand, warp), 0) >= earlier.epoch for warp in earlier.warps)
+        return all(known.get((earlier.strand, warp), 0) >= earlier.epoch for warp in earlier.warps)

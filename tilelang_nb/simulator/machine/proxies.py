@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from .shadow import EPOCH_SHIFT, LAST_EPOCH
+from .knowledge import add, of_warps
+from .shadow import CODE, EPOCH_SHIFT, LAST_EPOCH, MANY
 
 Array = Any
 
@@ -27,10 +28,8 @@ class Proxies:
         """
         if not self.machine.checks:
             return
-        for key, epoch in list(self.seen.items()):
-            other = _across(key)
-            if other is not None:
-                self.seen[other] = max(self.seen.get(other, 0), epoch)
+        for known in (self.seen, *(share.known for share in self.shares)):
+            add(known, {other: epoch for key, epoch in known.items() if (other := _across(key)) is not None})
         lanes = None if mask is None else np.broadcast_to(mask, (self.B, self.T)).any(0)[None]
         warps = self._warps(lanes, 0)
         if warps is None:
@@ -38,6 +37,10 @@ class Proxies:
         else:
             self.seen.update({(-self.number, warp): self.epoch for warp in warps})
             self.partly_known = True
+        for share in self.shares:
+            for strand, (epoch, _) in share.own.items():
+                self.partly_known = True
+                add(share.known, {(-strand, warp): epoch for warp in share.warps if warps is None or warp in warps})
         self.new_epoch()
 
     def check_proxy(self, cells: Array, site: int) -> None:
@@ -70,7 +73,8 @@ class Proxies:
             return None
         epochs = records >> EPOCH_SHIFT
         fenced = np.zeros(machine.strands + 1, np.int64)
-        for key, epoch in self.seen.items():
+        known = self.known_by()
+        for key, epoch in known.items():
             if type(key) is int and key < 0:
                 fenced[-key] = epoch
         fenced[list(machine.engines.values())] = LAST_EPOCH
@@ -80,7 +84,9 @@ class Proxies:
             return None
         if self.partly_known:
             at = np.flatnonzero(late)
-            late[at] = epochs[at] > machine.shared_shadow.known_of_warps(self, owners[at], records[at], -1)
+            codes = records[at] & CODE
+            threads = np.where(codes & MANY, -1, (codes - 1) % machine.threads)
+            late[at] = epochs[at] > of_warps(known, owners[at], threads, machine.threads, -1)
         return late if late.any() else None
 
 

@@ -75,12 +75,11 @@ class ReadRecords:
         for page in np.unique(pages).tolist():
             yield page, np.flatnonzero(pages == page)
 
-    def earlier(self, cells: Array, ordinary: bool = False) -> Iterator[tuple[Array, Array]]:
+    def earlier(self, cells: Array, ordinary: bool = False) -> Iterator[tuple[Array, Array | slice]]:
         """(records, positions of their cells), of all readers.  ordinary: without asynchronous ones."""
-        everywhere = np.arange(len(cells))
         for reader, table in self._tables.items():
             if reader > 0 or not ordinary:
-                yield table[cells], everywhere
+                yield table[cells], slice(None)
         if not self._pages:
             return
         for page, at in self._split(cells):
@@ -94,7 +93,7 @@ class ReadRecords:
                 records = held.rows[np.array(rows, np.int64)[:, None], cells[at] & PAGE - 1]
             reader_of, column = np.nonzero(records)
             if len(column):
-                yield records[reader_of, column], everywhere[at][column]
+                yield records[reader_of, column], np.arange(len(cells))[at][column]
 
     def forget(self, cells: Array) -> None:
         """A write has been compared with the reads of some cells: whoever comes after it comes after them.

@@ -92,7 +92,7 @@ class Shadow:
         if machine.epochs.exhausted:
             return None
         if machine.strands == 1 and not self.across_blocks:  # all that is older than the last barrier is ordered
-            recent = records >= strand.seen.get(strand.number, 0) + 1 << EPOCH_SHIFT
+            recent = records >= strand.first_open(codes) << EPOCH_SHIFT
         else:
             recent = records != 0
         if not recent.any():
@@ -112,38 +112,25 @@ class Shadow:
         threads = strand.machine.threads
         epochs = records >> EPOCH_SHIFT
         owners = strand.machine.epochs.owner(epochs)
-        known, which = np.unique(owners, return_inverse=True)
-        unordered = epochs > np.array([strand.seen.get(owner, 0) for owner in known.tolist()])[which]
         others = records & CODE
-        if strand.partly_known and unordered.any():
-            unordered &= epochs > self.known_of_warps(strand, owners, records)
-        if strand.warp_epoch:
-            same_warp = ((others & MANY) == 0) & ((codes & MANY) == 0)
-            same_warp &= (others - 1) % threads >> 5 == (codes - 1) % threads >> 5
-            same_warp &= (others - 1) // threads == (codes - 1) // threads
-            unordered &= ~(same_warp & (epochs <= strand.warp_epoch))
         theirs, mine = _block(others, threads), _block(codes, threads)
+        their_threads, my_threads = _thread(others, threads), _thread(codes, threads)
+        unordered = ~strand.knows(epochs, owners, their_threads, my_threads)
+        if unordered.any() and (
+            strand.warp_epoch or strand.shares or strand.met is not None or strand.warps_met is not None
+        ):
+            at = np.searchsorted(strand.block_ids, np.clip(mine, strand.block_ids[0], strand.block_ids[-1]))
+            inside = (mine >= 0) & (theirs == mine)
+            unordered &= ~(inside & strand.met_in_warps(epochs, their_threads, my_threads, at))
+            if strand.met is not None:
+                unordered &= ~(inside & (owners == strand.number) & (epochs <= strand.met[at]))
         if self.across_blocks:
             unordered |= theirs != mine
         if strand.machine.meetings.used and unordered.any():
             at = np.flatnonzero(unordered)
-            who = theirs[at], _thread(others[at], threads), mine[at], _thread(codes[at], threads)
+            who = theirs[at], their_threads[at], mine[at], my_threads[at]
             unordered[at] = ~strand.machine.meetings.ordered(epochs[at], owners[at], *who)
         return unordered
-
-    def known_of_warps(self, strand: Any, owners: Array, records: Array, sign: int = 1) -> Array:
-        """The last epochs that a strand knows of the warps that made some records, 0 for none.
-
-        Of a record of several threads, which is also that of a matrix product of a warp group, one warp's is taken.
-        sign: -1 for what it knows across proxies.
-        """
-        threads, others = strand.machine.threads, records & CODE
-        table = np.zeros((int(owners.max()) + 1, -(-threads // 32)), np.int64)
-        for key, epoch in strand.seen.items():
-            if type(key) is tuple and 0 < sign * key[0] < len(table):
-                table[sign * key[0], key[1]] = epoch
-        many = (others & MANY) != 0
-        return np.where(many, table.max(1)[owners], table[owners, np.where(many, 0, (others - 1) % threads >> 5)])
 
     # ---- accesses ----
     def read(self, strand: Any, cells: Array, codes: Array, site: int, bulk: bool = False) -> None:
@@ -281,7 +268,7 @@ class Shadow:
             position = int(np.flatnonzero(flying)[0])
             who = _who(strand, int(codes[position]), strand.machine.threads)
             other = int(records[position] >> CODE_BITS) & SITE
-            committed = any(flight.site == other for group in strand.groups for flight in group)
+            committed = any(flight.site == other for group in strand.groups for flight in group.flights)
             strand.findings.in_flight(site, other, kind, who, int(flying.sum()), committed)
             hit = hit & ~flying
             if not hit.any():

@@ -12,10 +12,11 @@ import numpy as np
 
 from .asking import Questions
 from .asynchronous import AsynchronousCopies
-from .barriers import Barriers, Known
+from .barriers import Barriers
 from .block_order import BlockOrder
 from .clusters import Clusters
 from .edges import Edges
+from .knowledge import Knowledge, Known
 from .matrices import MatrixInstructions
 from .memory import MemoryAccess
 from .messages import Messages
@@ -33,14 +34,15 @@ Mask = Any
 
 class Strand(
     Registers, MemoryAccess, Warps, MatrixInstructions, AsynchronousCopies, TensorCopies, Proxies, WarpGroups,
-    Barriers, NamedBarriers, BlockOrder, Questions, Clusters, Messages, UndefinedArithmetic, Edges,
+    Knowledge, Barriers, NamedBarriers, BlockOrder, Questions, Clusters, Messages, UndefinedArithmetic, Edges,
 ):  # fmt: skip
     """block_ids: linear numbers of the blocks.  threads: linear numbers inside a block, ascending and contiguous.
 
-    first: which window of shared memory is that of the first block; those of the others follow it.
+    first: which window of shared memory is that of the first block; those of the others follow it.  number: that of an
+    earlier strand of the same threads, 0 for none.
     """
 
-    def __init__(self, machine: Any, block_ids: np.ndarray, threads: np.ndarray, first: int = 0):
+    def __init__(self, machine: Any, block_ids: np.ndarray, threads: np.ndarray, first: int = 0, number: int = 0):
         self.machine, self.findings, self.counters = machine, machine.findings, machine.counters
         self.block_ids, self.threads = block_ids, threads
         self.B, self.T = len(block_ids), len(threads)
@@ -49,9 +51,10 @@ class Strand(
         self.thread_row = np.arange(self.T, dtype=np.intp)
         # a number of each thread over the whole grid, from 1: what the shadow memories remember
         self.codes = block_ids.astype(np.int64)[:, None] * machine.threads + threads + 1
-        self.number = machine.new_strand()
+        self.number = number or machine.new_strand()
         machine.all_strands.append(self)
-        self.seen: Known = {}  # the last epochs whose accesses are ordered before this strand's next one
+        self.seen: Known = {}
+        self.shares = []
         self.open_copies, self.groups = [], []
         self.stores = {}
         self.noted = None

@@ -174,15 +174,15 @@ def _cp_async(t: Calls, name: str, arguments: list[Any]) -> None:
 
 
 def _commit(t: Calls, name: str, arguments: list[Any]) -> None:
-    t.emit("S.commit_copies()")
+    t.emit(f"S.commit_copies({t.mask})")
 
 
 def _wait(t: Calls, name: str, arguments: list[Any]) -> None:
-    t.emit(f"S.wait_copies({int(arguments[0])})")
+    t.emit(f"S.wait_copies({int(arguments[0])}, {t.mask})")
 
 
 def _wait_all(t: Calls, name: str, arguments: list[Any]) -> None:
-    t.emit("S.wait_all_copies()")
+    t.emit(f"S.wait_all_copies({t.mask})")
 
 
 def _pack(t: Calls, name: str, arguments: list[Any]) -> None:
