@@ -293,6 +293,11 @@ REASONS = {
         "\n        T.wgmma_gemm(A_s, B_s, d)\n        T.wait_wgmma(0)\n        T.copy(d, C)",
         "wgmma accumulates in registers, and `d` is in shared memory",
     ),
+    "a part of the sums": (
+        "\n        T.clear(c)\n        T.wgmma_gemm(A_s[0:64, :], B_s, c[0:64, :])\n        T.wait_wgmma(0)"
+        "\n        T.copy(c[0:64, :], C[0:64, :])",
+        "wgmma accumulates into a whole fragment, and this is a part of `c`",
+    ),
     "an order of the text": (
         "\n        T.annotate_layout({A_s: T.Layout((128, 128), lambda i, j: i * 128 + j)})" + PRODUCT + OVER,
         "`A_s` has a layout of the text",
@@ -308,8 +313,8 @@ def test_other_products_say_why(name: str) -> None:
     found, c, expected, findings = run(text)
     (product,) = products(found)
     assert ": mma.sync" in product and "`T.wgmma_gemm`: " in product and reason in product, product
-    rows = slice(4, 68) if "rows" in name else slice(None)
-    columns = slice(32, 96) if "within" in name else slice(64, 96) if "a part" in name else slice(None)
+    rows = slice(4, 68) if "rows" in name else slice(0, 64) if "of the sums" in name else slice(None)
+    columns = slice(32, 96) if "within" in name else slice(64, 96) if "of a box" in name else slice(None)
     part = expected[rows, columns]
     np.testing.assert_array_equal(c[: part.shape[0], : part.shape[1]], part)
     assert findings == (), [str(one) for one in findings]
@@ -363,6 +368,20 @@ def test_a_product_by_warps_is_none_that_a_wait_counts() -> None:
     assert [one.split(": ")[1][:5] for one in products(found)] == ["wgmma", "mma.s"]
     np.testing.assert_array_equal(c, expected)
     assert findings == (), [str(one) for one in findings]
+
+
+@pytest.mark.parametrize("product", ["gemm", "wgmma_gemm"])
+def test_sums_that_the_first_turn_clears_are_not_read_too_early(product: str) -> None:
+    text = HEAD.format(threads=128, a=WHOLE[0], b=WHOLE[1]) + COPIED
+    text += f"""
+        for k in range(2):
+            T.{product}(A_s, B_s, c, clear_accum=k == 0)
+            T.wait_wgmma(0)
+        T.copy(c, C)
+"""
+    _, c, expected, findings = run(text)
+    np.testing.assert_array_equal(c, 2 * expected)
+    assert findings == ()
 
 
 EARLY = {

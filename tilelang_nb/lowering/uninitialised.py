@@ -83,7 +83,7 @@ def warn_uninitialised_reads(body: Any, launch: LaunchContext) -> None:
             value = tile.operands.get(field)
             if not isinstance(value, RegionOperand):
                 continue
-            if reads_target(tile):
+            if reads_target(tile) and not _may_clear(tile):
                 note_read(value.buffer, span, conditions)
             written.add(root(value.buffer, sources))
 
@@ -184,6 +184,11 @@ def reads_target(tile: Any) -> bool:
         return True
     value = tile[flag]
     return not (isinstance(value, tir.IntImm) and int(value.value) == 1)
+
+
+def _may_clear(tile: Any) -> bool:
+    """Does a condition of the kernel say whether an operation clears its target, such as `clear_accum=k == 0`?"""
+    return tile.name == "gemm" and not isinstance(tile["clear_accum"], tir.IntImm)
 
 
 def _writes(body: Any, sources: dict[Any, Any]) -> set[Any]:

@@ -21,6 +21,7 @@ from tilelang_nb.layout.wgmma import GROUP
 from ..context import FRAGMENT, LaunchContext, ThreadSet
 from ..gemm import wgmma
 from ..gemm.engine import extents
+from ..legalise import whole
 from ..loop_effects import Effects
 from ..nests import WARP_GROUPS, threads_of_part
 from ..ops.mbarriers import BY_HAND
@@ -132,6 +133,8 @@ def _no_tile(
     """Why an operand or C lies where wgmma does not take it; "" where it does not."""
     if call["c"].buffer in launch.wanted:
         return f"`{call['c'].buffer.name}` has a layout of the text"
+    if not whole(call["c"]):
+        return f"wgmma accumulates into a whole fragment, and this is a part of `{call['c'].buffer.name}`"
     for name in "ab":
         buffer = call[name].buffer
         if buffer in tiles or (name == "a" and scope(buffer) == FRAGMENT):
