@@ -235,3 +235,20 @@ else:
     ):
         findings, _, _, y = run(order, 32, 1)
         assert findings == () and set(y[y != 0].tolist()) == {18} and np.count_nonzero(y) == 29
+
+
+def test_a_block_may_wait_for_any_that_a_device_has_at_the_same_time() -> None:
+    """More threads than others run at once."""
+    text = f"""
+if b == 999:
+    if t == 0:
+        P[0] = 7
+        {store(0, 1, "release")}
+else:
+    if t == 0:
+        while {load(0, "acquire")} == 0:
+            pass
+        T.atomic_add(Y[0], P[0])
+"""
+    findings, _, _, y = run(text, 1000, 128)
+    assert findings == () and y[0] == 7 * 999

@@ -113,9 +113,20 @@ def a_barrier_of_one_warp(synchronised):
     return launch([X, Y], body, threads=64, allocate=[TILE])
 
 
+def a_barrier_of_some_lanes(synchronised):
+    """Even lanes meet; lanes read from their neighbours, or from other even ones."""
+
+    def body(t, b):
+        even = tir.floormod(t, 2).equal(0)
+        return [write(t), when(even, barrier(scope="warp")),
+                when(even, read(t, tir.bitwise_xor(t, i32(2 if synchronised else 3))))]  # fmt: skip
+
+    return launch([X, Y], body, threads=64, allocate=[TILE])
+
+
 CASES = [
     before_a_branch, behind_a_branch, two_branches, one_waits_for_all, some_wait_by_what_they_read,
-    a_barrier_of_one_block, a_barrier_of_one_warp,
+    a_barrier_of_one_block, a_barrier_of_one_warp, a_barrier_of_some_lanes,
 ]  # fmt: skip
 
 

@@ -33,6 +33,7 @@ LANES = 1 << 16  # threads in flight
 ELEMENTS = 1 << 22  # threads in flight times the iterations that run as an array axis
 REGISTERS = 1 << 27  # bytes
 SHARED = 1 << 26  # bytes; the shadow of the checks takes 8 bytes and more for each element
+RESIDENT_THREADS, RESIDENT_BLOCKS = 2048, 32  # of a multiprocessor
 STEPS = 1 << 21  # loop turns of the blocks in flight before a launch counts as endless
 
 
@@ -193,6 +194,8 @@ class _Launch:
     def _blocks_in_flight(self, threads: int) -> int:
         t = self.translator
         limits = [LANES // threads, ELEMENTS // (threads * t.largest_vector)]
+        if t.asks:  # blocks may wait for any that a device has at the same time
+            limits = [max(min(limits), MULTIPROCESSORS * min(RESIDENT_THREADS // threads, RESIDENT_BLOCKS))]
         limits.append(REGISTERS // max(t.register_bytes * threads, 1))
         limits.append(SHARED // (8 if self.checks else 1) // max(t.shared_bytes, 1))
         return max(min(limits), 1)

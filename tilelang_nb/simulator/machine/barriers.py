@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from .arithmetic import Bounds
-from .knowledge import Known
+from .knowledge import Known, Share
 from .waits import MISSING_BYTES, SURPLUS, UNKNOWN_BYTES, Deadlock, Lack, Wait, in_turns, wait_of_all
 
 WARPGROUP = 128  # strands of a fork are cut here
@@ -94,8 +94,14 @@ class Barriers:
         else:
             if self.warps_met is None:
                 self.warps_met = np.zeros((self.B, -(-self.machine.threads // 32)), np.int64)
-            block, lane = np.nonzero(coming)
-            self.warps_met[block, self.threads[lane] // 32] = self.epoch
+            partly = np.zeros(self.T, np.bool_)
+            for warp in np.unique(self.threads // 32).tolist():
+                lanes = self.threads // 32 == warp
+                whole = coming[:, lanes].all(1)
+                self.warps_met[whole, warp] = self.epoch
+                partly[lanes] = coming[~whole][:, lanes].any(0)
+            if partly.any():
+                self._share(Share(self.lanes_of_block(partly), {}, {}, self.epoch))
         if self.machine.checks:
             self.threads_have_met(False, mask)
         self.new_epoch()

@@ -203,7 +203,8 @@ class Knowledge:
             bounds = np.maximum(bounds, self.warps_met[at, np.maximum(mine, 0) // WARP])
         for share in self.shares:
             if share.warp_epoch > self.warp_epoch:
-                bounds = np.where(share.lanes[np.maximum(mine, 0)], np.maximum(bounds, share.warp_epoch), bounds)
+                both = share.lanes[np.maximum(mine, 0)] & share.lanes[np.maximum(theirs, 0)]
+                bounds = np.where(both, np.maximum(bounds, share.warp_epoch), bounds)
         ordered: Array = same & (epochs <= bounds)
         return ordered
 
