@@ -62,6 +62,10 @@ class ThreadSet:
     def is_block(self) -> bool:
         return self.group is None
 
+    def meets(self, other: ThreadSet) -> bool:
+        """Are there threads that are in both?"""
+        return self.base < other.base + other.count and other.base < self.base + self.count
+
 
 @dataclass
 class LaunchContext:

@@ -288,7 +288,7 @@ def wait(call: TileCall, launch: LaunchContext) -> tir.Stmt:
     every: dict[Any, ThreadSet] = launch.facts.get(RUNNING, {})
     if not every:
         return nothing(call.span)
-    running = [buffer for buffer, part in every.items() if buffer in launch.registers and _meet(part, launch.set)]
+    running = [buffer for buffer, part in every.items() if buffer in launch.registers and part.meets(launch.set)]
     pending = 0 if MIXED in launch.facts else call.integer("pending")
     if call["accumulator"] is not None:
         running = [call["accumulator"].buffer]
@@ -296,10 +296,6 @@ def wait(call: TileCall, launch: LaunchContext) -> tir.Stmt:
         running = []  # it is not known which of them are over
     waiting = tir.Evaluate(ptx["wgmma.wait_group.sync.aligned"](pending))
     return sequence([waiting, *(_registers_fence(launch.registers[buffer]) for buffer in running)], call.span)
-
-
-def _meet(one: ThreadSet, other: ThreadSet) -> bool:
-    return one.base < other.base + other.count and other.base < one.base + one.count
 
 
 def fences_in_scope(node: Any, visible: frozenset[Any] = frozenset()) -> Any:

@@ -96,11 +96,15 @@ def operand_tiles(function: Any, launch: LaunchContext, asked: set[Any], every: 
         if sizes[target] > room:
             reason = f"`{target.name}` takes {sizes[target]} registers of a thread, and {room} are free for it"
             found.refused[target] = reason
-    left = {call["a"].buffer: part.count for call, part in wanted if scope(call["a"].buffer) == FRAGMENT}
-    needed = sum(sizes.values()) + sum(wgmma.operand_words(buffer, count) for buffer, count in left.items())
-    if needed > room:
-        reason = f"accumulators and operands take {needed} registers of a thread, and {room} are free for them"
-        found.refused.update(dict.fromkeys(sizes.keys() - by_hand, reason))
+    for part in dict.fromkeys(part for _, part in wanted):
+        mine = [(call, other) for call, other in wanted if part.meets(other)]  # what its threads hold
+        left = {call["a"].buffer: other.count for call, other in mine if scope(call["a"].buffer) == FRAGMENT}
+        targets = dict.fromkeys(call["c"].buffer for call, _ in mine)
+        needed = sum(sizes[target] for target in targets)
+        needed += sum(wgmma.operand_words(buffer, count) for buffer, count in left.items())
+        if needed > room:
+            reason = f"accumulators and operands take {needed} registers of a thread, and {room} are free for them"
+            found.refused.update(dict.fromkeys(targets.keys() - by_hand, reason))
     wanted = [(call, part) for call, part in wanted if call["c"].buffer not in found.refused]
     running = [(call["c"].buffer, part) for call, part in wanted if call["asynchronous"] is not None]
     found.running = {target: part for target, part in running if dtype_of(target) == "float32"}
