@@ -473,7 +473,8 @@ def drifting(launch: Any, first: int = 0) -> Any:
             if str(node.node.thread_tag) == "threadIdx.x":
                 assert int(node.value) == 256
                 parts, low = statements(node.body), node.node.var < 128
-                begun = 1 + next(at for at, one in enumerate(parts) if "storage_sync" in str(one))
+                waits = next(at for at, one in enumerate(parts) if "mbarrier_wait" in str(one))
+                begun = 1 + max(at for at, one in enumerate(parts[:waits]) if "storage_sync" in str(one))
                 rest = sequence(parts[begun:])
                 halves = tir.IfThenElse(tir.Not(low) if first else low, rest, with_own_names(rest))
                 body = sequence([*parts[:begun], halves])
