@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 from lowering.hopper import MATMUL
-from lowering.test_hopper_by_hand import IN_STEP, WAIT
-from lowering.test_wgmma_by_hand import written
 
 import tilelang_nb
 from tilelang_nb.device.compiler_warnings import compiler_warnings
@@ -106,12 +104,6 @@ def test_an_accumulator_that_is_used_too_early_is_told_once() -> None:
     assert found.span.line == 12 and "used before they are waited for" in found.message
 
 
-def test_a_wait_that_the_assembler_moves_is_not_the_text_s_fault() -> None:
-    _, kernel = compiled(written("a ring of rows that bulk copies fill"))
-    assert "(C7517)" in kernel.build().device.log
-    assert kernel.diagnostics == ()
-
-
 WAYS = """.entry other(
   wgmma.commit_group.sync.aligned;
   ret;
@@ -185,10 +177,38 @@ def test_no_loss_of_performance_is_left_out(number: int) -> None:
         assert [one.code for one in compiler_warnings(program)] == [code]
 
 
-def test_zeros_of_a_product_of_several_instructions_are_written_before_it_starts() -> None:
-    """Else the assembler waits for the first instruction, to write those of the second one."""
-    _, kernel = compiled(IN_STEP.format(wait=WAIT, multiply="T.gemm(A_s, B_s, C_l)"))
-    assert "(C75" not in kernel.build().device.log
+CLEARED = """
+@T.prim_func
+def k(A: T.Tensor((128, 192), "float16"), B: T.Tensor((192, 128), "float16"), C: T.Tensor((128, 128), "float32")):
+    with T.Kernel(1, threads=256):
+        a = T.alloc_shared((128, 192), "float16")
+        b = T.alloc_shared((192, 128), "float16")
+        c = T.alloc_fragment((128, 128), "float32")
+        full = T.alloc_barrier(128)
+        with T.ws(1):
+            T.tma_copy(A, a, barrier=full)
+            T.tma_copy(B, b, barrier=full)
+            T.barrier_arrive(full)
+        with T.ws(0):
+            T.barrier_wait(full, 0)
+            {clear}
+            for q in range(3):
+                T.{product}(a[:, q * 64 : q * 64 + 64], b[q * 64 : q * 64 + 64, :], c)
+                T.wait_wgmma({pending})
+            T.wait_wgmma(0)
+            T.copy(c, C)
+"""
+CLEARS = ("T.clear(c)", "T.fill(c, 1.5)", "for i, j in T.Parallel(128, 128):\n                c[i, j] = 0.0")
+
+
+@pytest.mark.parametrize("clear", CLEARS)
+@pytest.mark.parametrize(("product", "pending"), [("gemm", 0), ("wgmma_gemm", 0), ("wgmma_gemm", 1)])
+def test_zeros_of_a_product_of_several_instructions_are_written_before_it_starts(
+    clear: str, product: str, pending: int
+) -> None:
+    """Else the assembler waits for the first instruction, to write those of the second one, or lets nothing run on."""
+    _, kernel = compiled(CLEARED.format(clear=clear, product=product, pending=pending))
+    assert "(C75" not in kernel.build().device.log and "wgmma.mma_async" in kernel.ptx
 
 
 def test_products_in_roles_run_on_and_keep_their_registers() -> None:

@@ -7,6 +7,7 @@ import itertools
 import pytest
 from tvm import tirx as tir
 
+import tilelang_nb
 import tilelang_nb.language as T
 from tilelang_nb.language.loops import persistent_tile, persistent_waves
 from tilelang_nb.language.values import Value, written
@@ -55,8 +56,7 @@ def test_grids(refused, device):
     assert T.Kernel(0).grid == (0,)
     with refused("TL208", "4 dimensions"):
         T.Kernel(1, 2, 3, 4)
-    with refused("TL208", "0 dimensions"):
-        T.Kernel(threads=32)
+    assert T.Kernel(threads=32).grid == T.Kernel().grid == (1,)
     with refused("TL208", "2.5", "T.ceildiv"):
         T.Kernel(2.5)
     with refused("TL208", "-1"):
@@ -253,3 +253,40 @@ def test_a_tile_scheduler_visits_every_tile_once(m, n, workers, panel, column):
 def test_a_launch_of_a_function_that_is_no_kernel_says_to_make_it_one(refused):
     with refused("TL208", "no kernel"), T.Kernel(1):
         pass
+
+
+def test_a_launch_without_blocks_is_one_and_one_name_may_stand_in_brackets():
+    compiled = tilelang_nb.compile_cell(
+        """
+import numpy as np
+@T.prim_func
+def k(B: T.Tensor((5,), "int32"), n: T.int32):
+    T.assume(n > 0)
+    with T.Kernel(2, threads=32) as (bx,):
+        B[bx] = bx + n
+    with T.Kernel(threads=32):
+        B[2] = 7
+    with T.Kernel() as bx:
+        B[3] = bx + 8
+    with T.Kernel(1) as [only]:
+        B[4] = T.cast(T.round(0.5, "ties-away-from-zero"), "int32") + only
+
+B = np.zeros(5, "int32")
+k(B, 3)
+B.tolist()
+""",
+        target="sim",
+    )
+    assert compiled.ok, compiled.to_text()
+    assert compiled.result == [3, 4, 7, 8, 1]
+
+
+def test_a_linear_layout_is_one_of_any_tile(kernel, refused):
+    from tilelang_nb.language.swizzled_layouts import make_linear_layout
+
+    for shape in ((256,), (4, 8), (2, 3, 4)):
+        layout = make_linear_layout(kernel.buffer("s", shape, "float16", "shared.dyn"))
+        last = tuple(extent - 1 for extent in shape)
+        assert [int(index) for index in layout.forward(*last)] == list(last)
+    with refused("TL204"):
+        make_linear_layout(kernel.buffer("x", (), "float16", "shared.dyn"))

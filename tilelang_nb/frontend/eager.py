@@ -39,7 +39,7 @@ from .limits import Limits
 from .locate import MARK, header_span, internal_error
 from .macros import parameters
 from .names import Gone, Outer, Plain, Site
-from .parameters import argument_of, parameter
+from .parameters import argument_of, parameter, sizes_of_launch
 from .program import Parameter, TileProgram
 from .refusals import empty_like, is_array, missing_annotation
 from .restarts import Shared
@@ -188,7 +188,8 @@ def outline(eager: EagerDefinition, call: Call) -> Outline:
     finally:
         call.shared.restore()
     ordered = [p.arg for p in parameters(eager.definition.node)]
-    declared = tuple(sorted(walker.declared.values(), key=lambda p: ordered.index(p.name)))
+    tensors = [p for p in walker.declared.values() if p.kind != "pointer"]  # which tells no size
+    declared = tuple(sorted(tensors, key=lambda p: ordered.index(p.name)))
     refused = tuple(
         found
         for found in walker.found.values()
@@ -251,6 +252,7 @@ class EagerWalker(Walker):
         self.may_return = True
         self.own_frame = self.frame
         self.declared: dict[str, Parameter] = {}
+        self.known: set[Any] = set()  # variables that a launch knows
         self.sizes: dict[str, Any] = {}
         self.size_places: dict[str, Any] = {}
         self.unread: list[Any] = []
@@ -272,17 +274,25 @@ class EagerWalker(Walker):
             self.returned = returned.value
         self.scope.open = False
 
+    def bind_run_time(self, name: str, kind: Any) -> Any:
+        """Make `name` a run-time parameter of this annotation; what it is bound to."""
+        found = self.declared[name] = parameter(name, kind)
+        self.known |= sizes_of_launch([found])
+        if found.kind == "pointer":
+            made = self.arguments[name] = ParameterPointer(
+                name, Dtype(found.dtype) if found.dtype else None, self.known
+            )
+            return made
+        return argument_of(found)
+
     def run_time_argument(self, argument: ast.arg) -> Any:
         """What a run-time parameter is bound to when the body begins."""
         kind = self.eager.kinds.get(argument.arg)
         if isinstance(kind, (Tensor, Dtype)) or pointer_kind(kind) is not None:
             try:
-                self.declared[argument.arg] = parameter(argument.arg, kind)
-                return argument_of(self.declared[argument.arg])
+                return self.bind_run_time(argument.arg, kind)
             except Refusal as refusal:
                 self.report(refusal, argument)
-                if pointer_kind(kind) is not None:
-                    return ParameterPointer(argument.arg, None, frozenset())
         known = argument.arg in self.eager.run_time
         problem = "is used before an annotation says what it is" if known else "is given an array and has no annotation"
         rank, dtype = self.call.arrays.get(argument.arg, (1, "float32"))
@@ -304,12 +314,11 @@ class EagerWalker(Walker):
             raise Refusal(say.BadArgument(problem=f"`{name}` is annotated inside the launch", remedy=remedy), node)
         try:
             kind = annotation(self, node.annotation)
-            found = self.locate(node.annotation, parameter, name, kind)
+            argument = self.locate(node.annotation, self.bind_run_time, name, kind)
         except (Refusal, Poisoned):
             self.unread.append(node)
             raise
-        self.declared[name] = found
-        self.bind(name, [argument_of(found)], target, own=False)
+        self.bind(name, [argument], target, own=False)
 
     def begin_launch(self) -> bool:
         """From here on a parameter without annotation is no compile-time value."""

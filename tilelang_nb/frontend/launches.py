@@ -75,7 +75,8 @@ def _other_count(spec: Kernel, item: ast.withitem) -> Refusal | None:
         ones = [ast.Constant(1)] * (len(names) - axes)
         wider = ast.unparse(ast.Call(call.func, [*call.args, *ones], call.keywords))
         remedy += f", or `{wider}`" if not any(isinstance(part, ast.Starred) for part in call.args) else ""
-    problem = f"the launch has {axes} {'axis' if axes == 1 else 'axes'}, {len(names)} names are given"
+    given = "1 name is" if len(names) == 1 else f"{len(names)} names are"
+    problem = f"the launch has {axes} {'axis' if axes == 1 else 'axes'}, {given} given"
     return Refusal(say.BlockNames(problem=problem, remedy=remedy), target)
 
 
@@ -145,7 +146,8 @@ def run_launch(
     try:
         try:
             if target is not None:
-                bind_target(walker, target, [indices[0] if len(indices) == 1 else indices], node)
+                several = len(indices) > 1 or (isinstance(target, (ast.Tuple, ast.List)) and len(target.elts) == 1)
+                bind_target(walker, target, [indices if several else indices[0]], node)
             walker.suite(node.body)
         except ReturnValue as returned:  # a final `return` ends the kernel after the launch is emitted
             leaving = returned

@@ -95,7 +95,7 @@ def Assert(condition: Any, message: str = "", error_kind: str = "RuntimeError") 
 
 @checked_call
 def assume(cond: Any = None) -> None:
-    """Promises that `cond` holds here; guards that follow from it may be left out.
+    """Promises that `cond` holds here; guards that follow from it may be left out.  Before a launch it says nothing.
 
     A promise that does not hold makes the kernel undefined.  Errors: TL004 (no condition).
     Source: upstream `T.assume`.
@@ -103,7 +103,9 @@ def assume(cond: Any = None) -> None:
     if cond is None:
         return
     condition = _condition(cond, "T.assume")
-    builder().operation("assume", condition)
+    found = builder()
+    if found.launch is not None:
+        found.operation("assume", condition)
 
 
 @checked_call

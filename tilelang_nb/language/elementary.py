@@ -136,10 +136,12 @@ def _named(name: str) -> Any:
 def round_of(x: Any, rounding_mode: Any = "ties-to-away", span: Any = None) -> Any:
     """x rounded to the nearest whole number, as a float; halves away from zero, as CUDA's `roundf`.
 
-    rounding_mode: "ties-to-away" (the default) or "ties-to-even" (Python's `round`).  Integers are themselves.
+    rounding_mode: "ties-to-away" (the default), also as "ties-away-from-zero", or "ties-to-even" (Python's `round`).
+    Integers are themselves.
     Errors: TL004 (no number, mode).  Source: TVM's `round`.
     """
-    mode = choice(rounding_mode, "T.round", "rounding_mode", ("ties-to-away", "ties-to-even"))
+    modes = ("ties-to-away", "ties-to-even", "ties-away-from-zero")
+    mode = choice(rounding_mode, "T.round", "rounding_mode", modes)
     return nearbyint(x) if mode == "ties-to-even" else _round_away(x)
 
 

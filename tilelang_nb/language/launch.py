@@ -32,7 +32,7 @@ def _bad_launch(problem: str, remedy: str) -> NoReturn:
 class Kernel:
     """`with T.Kernel(*blocks, threads=128) as (bx, by)`: one launch; the body runs in every thread of every block.
 
-    blocks: 1 to 3 extents of the grid (x, y, z), integers or device values; 0 blocks do nothing.
+    blocks: up to 3 extents of the grid (x, y, z), integers or device values; one block without any, 0 do nothing.
     threads: threads of a block, an integer or up to 3 extents (x, y, z); None is 128.  Their product is 1 to 1024.
     prelude: CUDA text put before the kernel.  cluster_dims: blocks of a cluster, up to 3 extents that divide those of
     the grid, at most 8 blocks; None is 1.
@@ -74,7 +74,8 @@ class Kernel:
 def _grid(blocks: tuple[Any, ...]) -> tuple[Any, ...]:
     if len(blocks) == 1 and isinstance(blocks[0], (tuple, list)):
         blocks = tuple(blocks[0])
-    if not 1 <= len(blocks) <= 3:
+    blocks = blocks or (1,)
+    if len(blocks) > 3:
         _bad_launch(
             f"a grid of {len(blocks)} dimensions; a grid has 1 to 3", "write `T.Kernel(T.ceildiv(N, 128), threads=128)`"
         )

@@ -6,6 +6,7 @@ the array that it gets against them.
 
 from __future__ import annotations
 
+from collections.abc import Set
 from typing import Any
 
 import tvm_ffi
@@ -67,7 +68,7 @@ class ParameterPointer:
     sizes: the variables that a launch knows, of which shapes may be made.  buffer: its tensor, once there is one.
     """
 
-    def __init__(self, name: str, dtype: Dtype | None, sizes: frozenset[Any]):
+    def __init__(self, name: str, dtype: Dtype | None, sizes: Set[Any]):
         self.name, self.dtype, self.sizes = name, dtype, sizes
         self.buffer: Buffer | None = None
 

@@ -11,16 +11,17 @@ from .operands import described, shape_mismatch, shown
 from .values import Buffer, Region, Value
 
 
-def _tile(buffer: Any, called: str) -> tuple[Buffer, int, int]:
+def _tile(buffer: Any, called: str, rank: int = 2) -> tuple[Buffer, int, int]:
     """The tile of a swizzle, its rows and columns (leading dimensions count as rows)."""
     tile = buffer.buffer if isinstance(buffer, Region) else buffer
     if isinstance(tile, Value) and tile.origin is not None:
         tile = tile.origin[0]
     if not isinstance(tile, Buffer):
         bad_argument(f"`{called}` takes a shared tile, {described(buffer)} given", "give the buffer")
-    if len(tile.shape) < 2 or not all(isinstance(extent, int) for extent in tile.shape):
-        shape_mismatch(f"`{called}` of `{tile.name}`, shape {shown(tile.shape)}", "give a tile of two dimensions")
-    return tile, tile.shape[-2], tile.shape[-1]
+    if len(tile.shape) < rank or not all(isinstance(extent, int) for extent in tile.shape):
+        wanted = "a tile of two dimensions" if rank == 2 else "a tile of constant extents"
+        shape_mismatch(f"`{called}` of `{tile.name}`, shape {shown(tile.shape)}", f"give {wanted}")
+    return tile, tile.shape[-2] if rank == 2 else 1, tile.shape[-1]
 
 
 def _swizzled(buffer: Any, called: str, most_bytes: int) -> Layout:
@@ -82,5 +83,5 @@ def make_quarter_bank_swizzled_layout(buffer: Any) -> Layout:
 @checked_call
 def make_linear_layout(buffer: Any) -> Layout:
     """Row-major order.  Errors: TL004 (no buffer), TL204 (shape).  Source: upstream `tilelang/layout/swizzle.py`."""
-    tile, _, _ = _tile(buffer, "T.make_linear_layout")
+    tile, _, _ = _tile(buffer, "T.make_linear_layout", 1)
     return Layout(tile.shape, lambda *indices: list(indices))

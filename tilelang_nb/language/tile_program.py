@@ -105,6 +105,7 @@ SIGNATURES: dict[str, tuple[str, ...]] = {
     "wait_boxes": (),
     "set_max_nreg": ("count", "increase"),
     "wait_wgmma": ("pending", "accumulator?"),  # accumulator: the one whose product is over then
+    "written_accumulator": ("accumulator",),  # what was stored into it is in registers before a product starts
     "pack_operand": ("source", "packed"),  # a fragment into registers of two elements, as products take them
     "fence_proxy_async": (),
     "commit_group": (),

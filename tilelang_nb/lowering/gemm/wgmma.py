@@ -226,7 +226,6 @@ def lower(call: TileCall, launch: LaunchContext, engine: GroupEngine) -> tir.Stm
         *packing,
         *_seen(call, launch),
         *total.before(cleared=False),
-        *([_registers_fence(total.total)] if slabs * parts > 1 and _adds_at_once(call) else []),
         tir.Evaluate(ptx["wgmma.fence.sync.aligned"]()),
         unrolled("k", steps, step),
         tir.Evaluate(ptx["wgmma.commit_group.sync.aligned"]()),
@@ -236,14 +235,6 @@ def lower(call: TileCall, launch: LaunchContext, engine: GroupEngine) -> tir.Stm
     else:
         launch.facts.setdefault(RUNNING, {})[c.buffer] = launch.set
     return sequence(body, call.span)
-
-
-def _adds_at_once(call: TileCall) -> bool:
-    """Is the product over when the next statement begins, and adds to what is in C?  Then all of C is in its registers
-    before it starts: the device compiler would write zeros into some of them while instructions of it run, and wait.
-    """
-    clear = call["clear_accum"]
-    return call["asynchronous"] is None and isinstance(clear, tir.IntImm) and not int(clear)
 
 
 def _seen(call: TileCall, launch: LaunchContext) -> list[tir.Stmt]:
@@ -273,6 +264,14 @@ def _packed_operand(buffer: Any, words: Any, slabs: int, steps: int, launch: Lau
         return sequence(stores)
 
     return unrolled("i", slabs, lambda i: unrolled("k", steps, lambda k: step(i, k)))
+
+
+def written(call: TileCall, launch: LaunchContext) -> tir.Stmt:
+    """All of an accumulator is in its registers: the device compiler would write zeros into some of them while the
+    first instruction of a product runs, and wait for it, or let no product run on.
+    """
+    registers = launch.registers.get(call["accumulator"].buffer)
+    return nothing(call.span) if registers is None else _registers_fence(registers)
 
 
 def pack(call: TileCall, launch: LaunchContext) -> tir.Stmt:

@@ -10,7 +10,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from tilelang_nb.language.tile_program import read
+from tvm import tirx as tir
+
+from tilelang_nb.language.tile_program import read, statement_name
 from tilelang_nb.layout.wgmma import GROUP
 from tilelang_nb.source.diagnostic import Diagnostic
 
@@ -22,14 +24,14 @@ from ..gemm.wgmma import GROUPED, MIXED, REFUSED, RUNNING
 from ..ops.mbarriers import BY_HAND
 from ..pipelines import Pipeline
 from ..plan_pipelines import MOST_STAGES, find_pipelines, plan_pipelines
-from ..rewrite import each_statement
+from ..rewrite import dtype_of, each_statement, map_children, sequence
 from ..shared_memory import MAPPED, TILES, WRITTEN
 from .by_hand import prepare
 from .decision import ARCHITECTURE, DISABLE, NoRoles, Specialisation, enabled, specialisation
 from .operand_tiles import ENABLE, operand_tiles
 from .roles import specialised
 from .running_products import waited_for
-from .tile_statements import is_product
+from .tile_statements import evaluate, is_product, whole_of
 
 ROLES = "roles"
 CHOSEN = "warp groups by choice"  # the fact: products of warp groups in a launch that can be lowered without them
@@ -83,9 +85,36 @@ def _in_step(function: Any, launch: LaunchContext) -> Any:
         launch.facts[MAPPED] = found.touched & found.tiles.keys()
         for tile in found.tiles.keys() & launch.orders.keys():
             give_way(tile, found.tiles[tile], launch)
+        return function.with_body(_written(function.body, found.accumulators))
         if BY_HAND not in launch.facts:
             launch.facts[CHOSEN] = True
     return function
+
+
+def _written(node: Any, accumulators: set[Any]) -> Any:
+    """The statement, with all of an accumulator in its registers where constants are stored into it."""
+    buffer = _filled(node)
+    if buffer is None:
+        return map_children(node, lambda one: _written(one, accumulators))
+    if buffer not in accumulators or dtype_of(buffer) != "float32":
+        return node
+    return sequence([node, evaluate("written_accumulator", node.span, whole_of(buffer))], node.span)
+
+
+def _filled(node: Any) -> Any:
+    """What a statement fills with one value, as `T.clear` does, or a loop of `T.Parallel`; None for any other one."""
+    if statement_name(node) == "fill":
+        return read(node.value, node.span)["target"].buffer
+    inner = node
+    while isinstance(inner, tir.For) and int(inner.kind) == tir.ForKind.PARALLEL:
+        inner = inner.body
+    if (
+        inner is node
+        or not isinstance(inner, tir.BufferStore)
+        or not isinstance(inner.value, tir.FloatImm | tir.IntImm)
+    ):
+        return None
+    return inner.buffer
 
 
 def multiplies(plan: Pipeline) -> bool:

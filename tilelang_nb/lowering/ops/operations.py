@@ -62,6 +62,7 @@ OPERATIONS: dict[str, OperationLowering] = {
     "wait_boxes": accumulator_store,
     "set_max_nreg": registers,
     "wait_wgmma": wgmma_wait,
+    "written_accumulator": wgmma_wait,
     "pack_operand": wgmma_wait,
     "fence_proxy_async": copy_groups,
 }

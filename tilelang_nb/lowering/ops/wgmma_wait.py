@@ -1,6 +1,7 @@
 """What stands around products that run on.
 
 wait_wgmma: all but the last products that T.wgmma_gemm started are finished; nothing where none runs on.
+written_accumulator: what was stored into an accumulator is in its registers before a product starts.
 pack_operand: source, a fragment of 16-bit elements; packed, a per-thread array from which products take it.
 """
 
@@ -16,4 +17,7 @@ from ..gemm import wgmma
 
 def lower(call: TileCall, launch: LaunchContext) -> tir.Stmt:
     """wgmma.wait_group, executed by whole warp groups."""
-    return wgmma.pack(call, launch) if call.name == "pack_operand" else wgmma.wait(call, launch)
+    return _LOWERINGS[call.name](call, launch)
+
+
+_LOWERINGS = {"wait_wgmma": wgmma.wait, "written_accumulator": wgmma.written, "pack_operand": wgmma.pack}
