@@ -15,7 +15,7 @@ from tvm import tirx as tir
 from tvm.sym import Analyzer
 
 from .accesses import pointed, starts_copy
-from .rewrite import Load, constant, scope, variables
+from .rewrite import Load, constant, scope
 
 
 class BlockBarrier(Exception):
@@ -69,16 +69,17 @@ def _part(node: Any, tiles: tuple[Any, ...], distance: Any) -> Part:
     targets: list[Any] = []
     loads: list[Any] = []
     stored: list[Any] = []
+    used: set[Any] = set()
 
     def call(one: Any) -> None:
         if starts_copy(one):
             targets.append(pointed(one.args[0]))
 
-    tvm_ffi.structural_walk(
-        node,
-        [(tvm.ir.Call, call), (Load, loads.append), (tir.BufferStore, lambda one: stored.append(one.buffer))],
-        order="pre",
-    )
+    def store(one: Any) -> None:
+        stored.append(one.buffer)
+
+    callbacks = [(tvm.ir.Call, call), (Load, loads.append), (tir.BufferStore, store), (tvm.ir.Var, used.add)]
+    tvm_ffi.structural_walk(node, callbacks, order="pre")
     for tile in stored:
         if tile in tiles:
             raise BlockBarrier(f"not only copies fill `{tile.name}`")
@@ -93,7 +94,7 @@ def _part(node: Any, tiles: tuple[Any, ...], distance: Any) -> Part:
         kind = copies if any(load.same_as(target) for target in targets) else reads
         kind.setdefault(load.source, set()).add(at)
     early = {target.source for target in targets if target.source not in tiles}
-    shared = {var for var in variables(node) if isinstance(var.ty, tir.BufferType) and scope(var).startswith("shared")}
+    shared = {var for var in used if isinstance(var.ty, tir.BufferType) and scope(var).startswith("shared")}
     return Part(reads, copies, early, shared)
 
 
