@@ -1,7 +1,7 @@
 """Launches that copy with `T.tma_copy` by themselves: which tiles such copies move, and why they do not.
 
-A tile lies row by row, unless `operand_tiles.py` finds that warp groups multiply it, or it is too wide for that.  Registers are divided as
-`T.set_max_nreg` says, in `T.ws`.
+A tile lies row by row, unless `operand_tiles.py` finds that warp groups multiply it, or it is too wide for that.
+Registers are divided as `T.set_max_nreg` says, in `T.ws`.
 """
 
 from __future__ import annotations
