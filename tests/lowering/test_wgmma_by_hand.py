@@ -446,3 +446,53 @@ def test_parts_of_tiles_of_every_type_and_order(dtype: str, ta: bool, tb: bool) 
     (product,) = [one for one in kernel.decisions if one.subject == "product"]
     turned = dtype not in ("float16", "bfloat16") and (ta or not tb)
     assert product.value.startswith("mma.sync" if turned else "wgmma"), product
+
+
+WIDE = """
+@T.prim_func
+def k(
+    Q: T.Tensor((64, 512), "float16"), K: T.Tensor((128, 512), "float16"), S: T.Tensor((64, 64), "float32"),
+    X: T.Tensor((64, 512), "float16"),
+):
+    with T.Kernel(1, threads=128) as bx:
+        Q_s = T.alloc_shared((64, 512), "float16")
+        K_s = T.alloc_shared((2, 64, 512), "float16")
+        s = T.alloc_fragment((64, 64), "float32")
+        full = T.alloc_barrier(128)
+        T.clear(s)
+        T.tma_copy(Q, Q_s, barrier=full)
+        T.tma_copy(K[64, 0], K_s[1, :, :], barrier=full)
+        T.barrier_arrive(full)
+        T.barrier_wait(full, 0)
+        {product}
+        T.copy(s, S)
+        for i, j in T.Parallel(64, 512):
+            Q_s[i, j] = Q_s[i, j] + K_s[1, i, j]
+        T.tma_copy(Q_s, X)
+        T.tma_store_arrive()
+        T.tma_store_wait()
+"""
+
+
+@pytest.mark.parametrize(
+    "product",
+    [
+        "T.wgmma_gemm(Q_s, K_s[1, :, :], s, transpose_B=True); T.wait_wgmma(0)",
+        "T.gemm(Q_s, K_s[1, :, :], s, transpose_B=True)",
+        "pass",
+    ],
+)
+def test_tiles_that_are_wide_lie_in_swizzled_boxes(product: str) -> None:
+    """Row by row they would take 128 bulk copies."""
+    cell = tilelang_nb.compile_cell(WIDE.format(product=product), {}, target="sim", arch="sm_90a")
+    assert cell.ok, cell.to_text()
+    rng = np.random.default_rng(0)
+    q, k = (rng.integers(-3, 4, shape).astype(np.float16) for shape in ((64, 512), (128, 512)))
+    s, x = np.zeros((64, 64), np.float32), np.zeros((64, 512), np.float16)
+    kernel = cell.namespace["k"]
+    kernel(q, k, s, x)
+    assert kernel.findings == (), [str(one) for one in kernel.findings]
+    np.testing.assert_array_equal(x, q + k[64:])
+    expected = q.astype(np.float32) @ k[64:].astype(np.float32).T
+    np.testing.assert_array_equal(s, np.zeros_like(s) if product == "pass" else expected)
+    assert all(one.value.startswith("wgmma") for one in kernel.decisions if one.subject == "product")

@@ -215,3 +215,32 @@ def test_compile_time_objects_are_arguments_too(kind: str) -> None:
     before = "@T.macro\ndef use(o, what):\n    if isinstance(what, list):\n        for v in what:\n            o[v] = v\n    elif callable(what) and not isinstance(what, str):\n        o[0] = what(3)\n    else:\n        o[1] = T.cast(2.0, what)\n"
     argument = {"list": "[2, 3]", "dtype": "'int32'", "function": "lambda v: v * 2"}[kind]
     computes(f"use(out, {argument})", before=before, out={"list": [0, 0, 2, 3], "dtype": [0, 2], "function": [6]}[kind])
+
+
+def test_a_parameter_annotated_with_var_writes_through_as_one_of_ref() -> None:
+    """7.3: `T.Var` is another name of it on the parameters of macros."""
+    made = tilelang_nb.compile_cell(
+        """
+import numpy as np
+@T.macro
+def through(x: T.Var):
+    x = 5
+@T.macro
+def kept(x):
+    x = 6
+@T.prim_func
+def k(B: T.Tensor((2,), "int32")):
+    with T.Kernel(1, threads=1):
+        x = T.alloc_var(T.int32, init=0)
+        through(x)
+        B[0] = x
+        kept(x)
+        B[1] = x
+B = np.zeros(2, "int32")
+k(B)
+B.tolist()
+""",
+        target="sim",
+    )
+    assert made.ok, made.to_text()
+    assert made.result == [5, 5]

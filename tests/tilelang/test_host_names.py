@@ -192,6 +192,10 @@ def test_the_source_of_an_eager_kernel_is_that_for_its_arguments() -> None:
     assert added.get_kernel_source(N=32, block=16) != first and len(added.kernels) == 2
 
 
+def test_the_source_of_a_factory_is_that_for_its_arguments(names: dict[str, Any]) -> None:
+    assert names["add"].get_kernel_source(16) == names["add"](16).get_kernel_source()
+
+
 def test_a_profiler_has_the_kernel_as_its_func(names: dict[str, Any]) -> None:
     kernel = names["add"](16)
     assert kernel.get_profiler().func is kernel

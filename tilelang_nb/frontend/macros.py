@@ -9,12 +9,15 @@ from typing import Any
 
 from ..language.calling import nearest
 from ..language.tensors import Ref
+from ..language.unavailable import REFUSED
 from ..language.values import Buffer, Value, builder
 from ..source import catalogue as say
 from ..source.diagnostic import Refusal
 from .definitions import Definition
 from .definitions import parameters as parameters
 from .names import Outer
+
+VAR = REFUSED["Var"]  # elsewhere it makes a variable of the IR
 
 
 class Macro:
@@ -88,14 +91,14 @@ class Macro:
 
 
 def references_of(function: Any) -> frozenset[str]:
-    """Names of the parameters of a function that are annotated with `T.Ref`."""
+    """Names of the parameters of a function that are annotated with `T.Ref`, or `T.Var`, which says the same there."""
     return frozenset(name for name, kind in getattr(function, "__annotations__", {}).items() if _is_reference(kind))
 
 
 def _is_reference(annotation: Any) -> bool:
     if isinstance(annotation, str):  # postponed
-        return annotation.split("[")[0].split(".")[-1] == Ref.__name__
-    return isinstance(annotation, type) and issubclass(annotation, Ref)
+        return annotation.split("[")[0].split(".")[-1] in (Ref.__name__, VAR.__name__)
+    return annotation is VAR or (isinstance(annotation, type) and issubclass(annotation, Ref))
 
 
 class Element(Buffer):

@@ -62,6 +62,10 @@ class JitFunction(Uncopied):
                 self._kernels[key] = kernel
         return kernel
 
+    def get_kernel_source(self, *args: Any, kernel_only: bool = True, **kwargs: Any) -> str:
+        """The CUDA C of the kernel for these arguments."""
+        return self.compile(*args, **kwargs).get_kernel_source(kernel_only)
+
     def par_compile(
         self,
         configs: Iterable[dict[str, Any] | tuple[Any, ...]],

@@ -1,7 +1,7 @@
 """Launches that copy with `T.tma_copy` by themselves: which tiles such copies move, and why they do not.
 
-A tile lies row by row, unless `operand_tiles.py` finds that warp groups multiply it.  Registers are divided as
-`T.set_max_nreg` says, in `T.ws`.
+A tile lies row by row, unless `operand_tiles.py` finds that warp groups multiply it, or it is too wide for that.
+Registers are divided as `T.set_max_nreg` says, in `T.ws`.
 """
 
 from __future__ import annotations
@@ -22,14 +22,15 @@ from ..ops.mbarriers import BY_HAND
 from ..ops.registers import divides_registers
 from ..ops.synchronisation import number_barriers
 from ..rewrite import constant, each_statement, map_children, with_body
-from ..shared_memory import TILES
+from ..shared_memory import MAPPED, TILES
 from .bulk_loads import MOST_RANK, aligned
 from .clusters import prepare_clusters
 from .copies_ahead import start_ahead
 from .first_threads import with_first_threads
 from .followed import Followed
+from .operand_tiles import Products, TileUses
 from .roles import ONE_BLOCK
-from .tensor_tiles import PLAIN_ALIGNMENT, TensorTile, boxes_of, plain_tile
+from .tensor_tiles import PLAIN_ALIGNMENT, TensorTile, boxes_of, plain_tile, tensor_tile
 
 FIRST = 90  # the architecture that has bulk copies
 
@@ -44,7 +45,7 @@ def prepare(function: Any, launch: LaunchContext) -> Any:
     found = _Found(launch)
     found.statement(function.body, launch.set)
     if found.copies:
-        _lay_out(found, launch)
+        _lay_out(found, function, launch)
     if not found.registers:
         return function
     return function.with_body(_with_bound(function.body))
@@ -86,14 +87,15 @@ def _with_bound(node: Any) -> Any:
     return tir.AttrStmt(tir.const(0, "int32"), ONE_BLOCK, tir.const(1, "int32"), node, node.span)
 
 
-def _lay_out(found: _Found, launch: LaunchContext) -> None:
+def _lay_out(found: _Found, function: Any, launch: LaunchContext) -> None:
     if any(call["barrier"] is not None for call in found.copies):
         launch.facts[BY_HAND] = True
     tiles: dict[Any, TensorTile] = {}
+    swizzled = _swizzled(found, function, launch)
     for call in found.copies:
         shared = _shared(call)
         problem = None if capability(launch.arch) >= FIRST else f"it needs sm_90, and the kernel is for {launch.arch}"
-        tile = plain_tile(shared.buffer)
+        tile = swizzled.get(shared.buffer) or plain_tile(shared.buffer)
         problem = problem or _problem(call, tile, launch)
         if problem is not None:
             message = say.TargetUnavailable(problem=f"`T.tma_copy`: {problem}", remedy=_remedy(call, tile))
@@ -102,6 +104,26 @@ def _lay_out(found: _Found, launch: LaunchContext) -> None:
         assert tile is not None
         tiles[shared.buffer] = tile
     launch.facts[TILES] = tiles
+
+
+def _swizzled(found: _Found, function: Any, launch: LaunchContext) -> dict[Any, TensorTile]:
+    """Tiles that would take too many boxes row by row, such as wide ones, in the fewer boxes of swizzled pieces."""
+    wide = {side.buffer for side in map(_shared, found.copies) if _in_too_many_boxes(side)}
+    if not wide:
+        return {}
+    uses, addressed = TileUses(function.body), Products(function, launch).addressed
+    tiles = {
+        buffer: tile
+        for buffer in wide - addressed - uses.cut.keys() - launch.orders.keys()
+        if (tile := tensor_tile(buffer, None)) is not None
+    }
+    launch.facts[MAPPED] = uses.touched & tiles.keys()
+    return tiles
+
+
+def _in_too_many_boxes(shared: RegionOperand) -> bool:
+    tile, known = plain_tile(shared.buffer), all(constant(extent) is not None for extent in shared.extent)
+    return tile is not None and known and not boxes_of(tile, shared)
 
 
 def _remedy(call: TileCall, tile: TensorTile | None) -> str:

@@ -82,7 +82,7 @@ def _in_step(function: Any, launch: LaunchContext) -> Any:
             if asked - found.accumulators:
                 launch.facts[MIXED] = True
         launch.facts[WRITTEN] = found.written & found.tiles.keys()
-        launch.facts[MAPPED] = found.touched & found.tiles.keys()
+        launch.facts[MAPPED] = launch.facts.get(MAPPED, set()) | (found.touched & found.tiles.keys())
         for tile in found.tiles.keys() & launch.orders.keys():
             give_way(tile, found.tiles[tile], launch)
         return function.with_body(_written(function.body, found.accumulators))

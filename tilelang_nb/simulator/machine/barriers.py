@@ -195,6 +195,7 @@ class Barriers:
                 self.give_knowledge(child)
                 self.give_stores(child)
                 self.give_copies(child, cut)
+                child.parent = self
                 # slices, not copies: the registers of the parent are those of the child
                 passed = [self._cut(argument, cut) for argument in arguments]
                 children.append((child, function(child, *passed)))
@@ -204,6 +205,7 @@ class Barriers:
             self.take_knowledge(child)
             child.give_stores(self)
             self.take_copies(child)
+            self.take_products(child)
 
         for blocked in in_turns(children, self.machine.backwards, ended):
             yield wait_of_all(blocked)

@@ -59,6 +59,7 @@ class Strand(
         self.stores = {}
         self.noted = None
         self.open_products, self.product_groups = [], []
+        self.parent, self.children = None, []
         self.new_epoch()
 
     # ---- indices ----

@@ -11,7 +11,7 @@ column 8 * j + 2 * q + p.
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -53,6 +53,13 @@ class Operand:
     records: Array | None
     site: int
 
+    def of(self, kept: Array) -> Operand:
+        """Of some of the warp groups that take part."""
+        if self.cells is None or self.codes is None or self.records is None:
+            return self
+        parts = [one.reshape(len(kept), -1)[kept].reshape(-1) for one in (self.cells, self.codes, self.records)]
+        return replace(self, cells=parts[0], codes=parts[1], records=parts[2])
+
 
 @dataclass
 class Product:
@@ -72,15 +79,44 @@ class Product:
     keep: Array
     active: Array
 
+    def of(self, chosen: Array) -> Product | None:
+        """The part of some warp groups; None if there is none."""
+        active = self.active & chosen
+        if not active.any():
+            return None
+        if (active == self.active).all():
+            return self
+        kept = chosen[self.active]
+        return replace(self, a=self.a.of(kept), b=self.b.of(kept), active=active)
+
+
+@dataclass
+class ProductGroup:
+    """Products that were committed together, and by which warp groups of all blocks."""
+
+    products: list[Product]
+    active: Array
+
+
+def _divided(products: list[Product], chosen: Array) -> tuple[list[Product], list[Product]]:
+    """The parts of some warp groups, and of the others."""
+    mine = [part for product in products if (part := product.of(chosen)) is not None]
+    rest = [part for product in products if (part := product.of(~chosen)) is not None]
+    return mine, rest
+
 
 class WarpGroups:
     """Part of a strand.
 
-    open_products: since the last commit.  product_groups: committed, oldest first.
+    open_products: since the last commit.  product_groups: committed, oldest first.  parent: the strand that this one is
+    a part of, whose products it may wait for; cut: which lanes.  children: parts that have ended with products running.
     """
 
     open_products: list[Product]
-    product_groups: list[list[Product]]
+    product_groups: list[ProductGroup]
+    parent: Any
+    cut: slice
+    children: list[Any]
 
     # ---- operands ----
     def matrix_descriptor(self, address: Array, leading: int, stride: int, layout: int) -> Descriptor:
@@ -121,14 +157,14 @@ class WarpGroups:
             self.check_proxy(cells, operand.site)
         operand.cells, operand.codes, operand.records = cells, codes, shadow.writes[cells]
 
-    def _tile(self, operand: Operand, lines: int, depth: int, dtype: Any) -> Array:
-        """(groups, lines, depth) in the type that products are computed in."""
+    def _tile(self, operand: Operand, lines: int, depth: int, dtype: Any, by: Any) -> Array:
+        """(groups, lines, depth) in the type that products are computed in.  by: the strand that has waited."""
         if operand.registers is not None:
             return self._from_registers(operand.registers, depth, dtype)
         if operand.cells is not None and len(operand.cells):
             self.check_unchanged(operand.cells, operand.records, operand.site, "a matrix product")
             shadow = self.machine.shared_shadow
-            shadow.note_bulk_read(self, operand.cells, operand.codes, operand.site)
+            shadow.note_bulk_read(by, operand.cells, operand.codes, operand.site)
         assert operand.chunks is not None
         raw = self.machine.view(np.complex128).take(operand.chunks)
         tile = np.ascontiguousarray(raw).view(np.uint8).view(dtype)
@@ -174,7 +210,7 @@ class WarpGroups:
         if self.machine.checks:
             self.counters.count(f"wgmma m{ROWS}n{columns}k{depth}", int(active.sum()))
             # What runs already adds to the accumulator in order; anything else has to hold a value to be kept.
-            running = [p for group in (*self.product_groups, self.open_products) for p in group]
+            running = self._running()
             mine = any(np.shares_memory(p.target, target) for p in running)
             if not mine and not np.all(state):
                 missing = ~np.asarray(state) & self._lanes(kept & active, groups)
@@ -190,38 +226,81 @@ class WarpGroups:
         lanes = self._lanes(product.active, self.T // WARPGROUP)
         np.copyto(product.state, holds, where=lanes)
 
-    def commit_products(self) -> None:
+    def _groups_of(self, mask: Array) -> Array:
+        """Which warp groups of all blocks take part as a whole."""
+        lanes = np.broadcast_to(True if mask is None else mask, (self.B, self.T))
+        chosen: Array = lanes.reshape(-1, WARPGROUP).all(1)
+        return chosen
+
+    def commit_products(self, mask: Array = None) -> None:
         """wgmma.commit_group"""
-        self.product_groups.append(self.open_products)
-        self.open_products = []
+        if self.T % WARPGROUP:
+            return
+        chosen = self._groups_of(mask)
+        mine, self.open_products = _divided(self.open_products, chosen)
+        self.product_groups.append(ProductGroup(mine, chosen))
 
-    def wait_products(self, allowed: int, mask: Array) -> None:
-        """wgmma.wait_group: all but the last `allowed` groups are finished.
+    def wait_products(self, allowed: int, mask: Array, by: Any = None) -> None:
+        """wgmma.wait_group: of each warp group, all but the last `allowed` groups of products are finished.
 
-        Where only some warps of a warp group wait, the others go on: nothing counts as finished then.
+        Where only some warps of a warp group wait, the others go on: nothing counts as finished then.  by: the part of
+        the strand that waits.
         """
-        if mask is not None and self.T % WARPGROUP == 0:
-            lanes = np.broadcast_to(mask, (self.B, self.T)).reshape(self.B, -1, WARPGROUP)
-            if (lanes.any(2) & ~lanes.all(2)).any():
-                return
-        while len(self.product_groups) > allowed:
-            group = self.product_groups.pop(0)
-            for product in group:
-                self._finish_product(product)
-            later = [p for rest in (*self.product_groups, self.open_products) for p in rest]
-            for product in group:
-                if product.state is not None and not any(np.shares_memory(p.target, product.target) for p in later):
-                    self._mark(product, True)
+        if self.T % WARPGROUP:
+            return
+        by = by or self
+        for child in self.children:
+            child.wait_products(
+                allowed, None if mask is None else np.broadcast_to(mask, (self.B, self.T))[:, child.cut], by
+            )
+        self.children = [child for child in self.children if child.product_groups or child.open_products]
+        waiting = self._groups_of(mask)
+        newer, landing, kept = np.zeros(len(waiting), np.int64), [], []
+        for group in reversed(self.product_groups):
+            reaching = group.active & waiting & (newer >= allowed)
+            newer += group.active
+            if reaching.any():
+                mine, rest = _divided(group.products, reaching)
+                landing[:0] = mine
+                group = ProductGroup(rest, group.active & ~reaching)
+            if group.active.any():
+                kept.append(group)
+        self.product_groups = kept[::-1]
+        for product in landing:
+            self._finish_product(product, by)
+        later = self._running()
+        for product in landing:
+            if product.state is not None and not any(
+                np.shares_memory(p.target, product.target) and (p.active & product.active).any()
+                for p in later
+                if len(p.active) == len(product.active)
+            ):
+                self._mark(product, True)
+        if self.parent is not None and self.parent.T % WARPGROUP == 0:
+            wide = np.zeros((self.B, self.parent.T), np.bool_)
+            wide[:, self.cut] = True if mask is None else mask
+            own = int(newer[waiting].min(initial=0)) if waiting.any() else 0
+            self.parent.wait_products(max(allowed - own, 0), wide, by)
+
+    def take_products(self, child: Any) -> None:
+        """A part of the threads is back."""
+        if child.product_groups or child.open_products or child.children:
+            self.children.append(child)
+        child.parent = None
+
+    def _running(self) -> list[Product]:
+        own = [*(p for group in self.product_groups for p in group.products), *self.open_products]
+        return own + [p for child in self.children for p in child._running()]
 
     def running_product(self, state: Array) -> bool:
         """Is an accumulator with these marks still being computed?"""
-        running = [p for group in (*self.product_groups, self.open_products) for p in group]
+        running = self._running() + (self.parent._running() if self.parent is not None else [])
         return any(p.state is not None and np.shares_memory(p.state, state) for p in running)
 
-    def _finish_product(self, product: Product) -> None:
+    def _finish_product(self, product: Product, by: Any) -> None:
         columns, groups = product.columns, self.T // WARPGROUP
-        left = self._tile(product.a, ROWS, product.depth, product.types[0])
-        right = self._tile(product.b, columns, product.depth, product.types[1])
+        left = self._tile(product.a, ROWS, product.depth, product.types[0], by)
+        right = self._tile(product.b, columns, product.depth, product.types[1], by)
         total = np.matmul(left, right.swapaxes(1, 2))  # (groups of all blocks, 64, columns)
         total = total.reshape(self.B, groups, 4, 2, 8, columns // 8, 4, 2)
         total = total.transpose(5, 3, 7, 0, 1, 2, 4, 6).reshape(columns // 2, self.B, self.T)

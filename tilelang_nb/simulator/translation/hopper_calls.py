@@ -130,7 +130,7 @@ def _product(t: Calls, name: str, arguments: list[Any]) -> None:
 
 
 def _commit_products(t: Calls, name: str, arguments: list[Any]) -> None:
-    t.emit("S.commit_products()")
+    t.emit(f"S.commit_products({t.mask})")
 
 
 def _wait_products(t: Calls, name: str, arguments: list[Any]) -> None:
