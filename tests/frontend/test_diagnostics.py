@@ -301,3 +301,9 @@ def test_the_same_warning_is_given_once_per_place() -> None:
     cell = run_cell(kernel("for v in [0, 1, 2]:\n    out[v] = f[v]"))
     assert [(d.code, d.severity, d.span.line) for d in cell.diagnostics] == [("TL212", "warning", 7)]
     assert cell.kernels["k"] is not None
+
+
+@pytest.mark.parametrize(("name", "near"), [("p", ""), ("nope", ""), ("npp", "np")])
+def test_a_module_is_the_nearest_name_only_where_it_is_very_near(name: str, near: str) -> None:
+    (found,) = run_cell("import numpy as np\n" + kernel(f"a[0] = {name} + 1")).diagnostics
+    assert found.code == "TL002" and ("`np`" in found.help) == bool(near)

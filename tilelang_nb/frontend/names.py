@@ -235,6 +235,9 @@ def is_operation(name: str) -> bool:
     return name in SUGGESTED
 
 
+MODULES = ("np", "T", "tl", "plt")  # as they are imported: short, like many names, and seldom meant by another
+
+
 def undefined(name: str, known: Iterable[str], otherwise: str = "assign it first") -> Message:
     """TL002 with the known name that is nearest, or with another remedy."""
     meant = for_name(name)  # more often meant than misspelt
@@ -242,7 +245,9 @@ def undefined(name: str, known: Iterable[str], otherwise: str = "assign it first
         return say.UndefinedName(name=name, remedy=meant)
     if is_operation(name):
         return say.UndefinedName(name=name, remedy=f"write `T.{name}`", near=f"T.{name}")
-    near = difflib.get_close_matches(name, [other for other in known if other != name], 1)
+    others = [other for other in known if other != name]
+    near = difflib.get_close_matches(name, [other for other in others if other not in MODULES], 1)
+    near = near or difflib.get_close_matches(name, [other for other in others if other in MODULES], 1, 0.75)
     # Built-in names are many and short: only one that differs in a letter is meant.
     near = near or difflib.get_close_matches(name, [n for n in dir(builtins) if not n.startswith("__")], 1, 0.85)
     remedy = f"did you mean `{near[0]}`?" if near else otherwise

@@ -41,6 +41,7 @@ _PUBLIC = {
     "thread_reductions": "attr comm_reducer tvm_thread_allreduce",
     "reducers": "reducer_init reducer_update finalize_reducer",
     "atomics": """atomic_add atomic_max atomic_min atomic_or atomic_addx2 atomic_addx4 atomic_load atomic_store""",
+    "dot_products": "dp4a",
     "conversion": "cast Cast reinterpret reshape view",
     "elementary": """exp exp2 exp10 log log2 log10 log1p sqrt rsqrt sin cos tan sinh cosh tanh asin acos atan atan2 erf
         sigmoid floor ceil trunc nearbyint round_of:round abs_of:abs fabs power:pow fmod isnan isinf isfinite""",

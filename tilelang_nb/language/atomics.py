@@ -148,7 +148,7 @@ def atomic_or(dst: Any, value: Any, memory_order: str | None = None) -> None:
     atomic("T.atomic_or", "or", dst, value, memory_order, False)
 
 
-def _first_of(value: Any, lanes: int, called: str, role: str) -> tuple[Buffer, tuple[Any, ...]]:
+def first_of(value: Any, lanes: int, called: str, role: str) -> tuple[Buffer, tuple[Any, ...]]:
     """The place of the first of `lanes` neighbours; TL204 where a region has another number of elements."""
     value = pointed(value)
     if is_element(value):
@@ -181,8 +181,8 @@ def _neighbours(called: str, lanes: int, target: Any, value: Any, return_prev: A
         unavailable(
             f"`{called}` with `return_prev=True` gives a vector", "add the elements one by one with `T.atomic_add`"
         )
-    into, at = _first_of(target, lanes, called, "its target")
-    source, start = _first_of(value, lanes, called, "its value")
+    into, at = first_of(target, lanes, called, "its target")
+    source, start = first_of(value, lanes, called, "its value")
     for lane in range(lanes):
         region = boxed(into, _along(at, lane), (1,) * len(at))
         _check_target(called, "add", region)

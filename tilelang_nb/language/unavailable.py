@@ -79,7 +79,6 @@ GROUPS: tuple[tuple[str, str, str], ...] = (
         "read and write elements: `A[i]`; `T.vectorized` makes them one access",
         "ldg32 ldg64 ldg128 ldg256 stg32 stg64 stg128 stg256 lds32 lds64 lds128 sts32 sts64 sts128 extract_lane",
     ),
-    (_RAW, "multiply and add in int32", "dp4a"),
     (
         _POINTER,
         "pass the buffer or a region of it",

@@ -118,6 +118,7 @@ cumsum(src, dst=, dim=, reverse=, annotations=)
 dec_max_nreg(reg_count)
 device_assert(condition, msg=, no_stack_info=)
 disable_warp_group_reg_alloc()
+dp4a(A, B, C)
 dyn(name, dtype=) -> dynamic
 dynamic(name, dtype=)
 empty(*shape, dtype=)
@@ -276,13 +277,13 @@ Broadcast CUDASourceCodeKernel Dtype Else GemmWarpPolicy If PrimExpr Ramp Ref Sh
     WSPipeline WSRole WSSchedule WSScope WSSync WSSyncKind While __fns abs2 add2 alloc_tcgen05_smem_desc alloc_tmem
     alloc_wgmma_desc annotate_ws_schedule bind buffer_store call_cpacked call_intrin call_packed call_pure_extern
     clc_get_first_ctaid_x clc_get_first_ctaid_y clc_get_first_ctaid_z clc_is_canceled clc_try_cancel
-    clc_try_cancel_multicast create_tma_descriptor deallocate_tmem decl_buffer dp4a ds_read_tr16_b64 ds_read_tr8_b64
-    dtype env_thread extract_lane fma2 func_attr gemm_sp handle_add_byte_offset import_source
-    increase_descriptor_offset initialize_tcgen05_descriptor initialize_wgmma_descriptor launch_thread ldg128 ldg256
-    ldg32 ldg64 lds128 lds32 lds64 let loop_break make_tensor_from_addr match_all_sync match_any_sync match_buffer
-    max2 mfma mfma_store min2 mma_gemm_blockscaled mul2 ptx_mma_block_scale ptx_wgmma_rs ptx_wgmma_ss reads region
-    rng_init rng_rand rng_rand_float sblock sblock_alloc_buffer sblock_attr stg128 stg256 stg32 stg64 sts128 sts32
-    sts64 sub2 sync_global target tcgen05_after_thread_sync tcgen05_before_thread_sync tcgen05_cp_warpx4 tcgen05_gemm
+    clc_try_cancel_multicast create_tma_descriptor deallocate_tmem decl_buffer ds_read_tr16_b64 ds_read_tr8_b64 dtype
+    env_thread extract_lane fma2 func_attr gemm_sp handle_add_byte_offset import_source increase_descriptor_offset
+    initialize_tcgen05_descriptor initialize_wgmma_descriptor launch_thread ldg128 ldg256 ldg32 ldg64 lds128 lds32
+    lds64 let loop_break make_tensor_from_addr match_all_sync match_any_sync match_buffer max2 mfma mfma_store min2
+    mma_gemm_blockscaled mul2 ptx_mma_block_scale ptx_wgmma_rs ptx_wgmma_ss reads region rng_init rng_rand
+    rng_rand_float sblock sblock_alloc_buffer sblock_attr stg128 stg256 stg32 stg64 sts128 sts32 sts64 sub2
+    sync_global target tcgen05_after_thread_sync tcgen05_before_thread_sync tcgen05_cp_warpx4 tcgen05_gemm
     tcgen05_gemm_blockscaled tcgen05_mma tcgen05_mma_arrive tcgen05_mma_blockscaled tcgen05_sf_warp_transpose
     thread_return tma_gather4 tma_gather4_bytes tma_load tma_load_2sm tma_scatter4 tvm_call_cpacked tvm_mfma
     tvm_mfma_store tvm_rdna_wmma tvm_storage_sync tvm_warp_shuffle tvm_warp_shuffle_down tvm_warp_shuffle_up writes
