@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 
 WARP = 32
-MANY = 1 << 30  # of a code that stands for several threads (`shadow.py`)
+MANY = 1 << 30  # of a code that stands for several threads
+CODE_BITS, SITE_BITS = 31, 12  # of a record
+EPOCH_SHIFT = CODE_BITS + SITE_BITS
 # a strand, or (strand, warp of the block) -> the last of its epochs that is ordered; negative: also for other proxies
 Known = dict[Any, int]
 Array = Any
@@ -130,36 +132,36 @@ class Knowledge:
         if blocks is not None:
             if self.met is None:
                 self.met = np.full(self.B, self.seen.get(self.number, 0))
-            self.met[blocks] = self.epoch
+            self.met[blocks], self._open = self.epoch, None
             self.new_epoch()
             return
         for share in self.shares:
             add(self.seen, share.told())
             add(self.seen, {strand: epoch for strand, (epoch, whole) in share.own.items() if whole})
             self.partly_known = self.partly_known or not all(whole for _, whole in share.own.values())
-        self.shares, self.met = [], None
+        self.shares, self.met, self._open = [], None, None
         self.seen[self.number] = self.epoch
         self.new_epoch()
 
     def first_open(self, codes: Array) -> Array:
-        """The first epoch of the strand that its own accesses are not ordered with, for the threads of some codes.
+        """The first epoch of the strand that its own accesses are not ordered with, for the threads of some codes, as
+        in records.
 
         The codes are all of one thread each, or all of several.
         """
         if self.met is None:
-            return self.seen.get(self.number, 0) + 1
-        threads = self.machine.threads
-        if len(codes) and codes[0] & MANY:
-            blocks = codes & (MANY - 1)
-        elif threads & threads - 1 == 0:
-            blocks = codes - 1 >> threads.bit_length() - 1
-        else:
-            blocks = (codes - 1) // threads
+            return self.seen.get(self.number, 0) + 1 << EPOCH_SHIFT
         first, last = int(self.block_ids[0]), int(self.block_ids[-1])
-        bounds = self.met + 1
-        if last - first + 1 > self.B:
-            bounds = bounds[np.minimum(np.searchsorted(self.block_ids, np.arange(first, last + 1)), self.B - 1)]
-        return bounds.take(blocks - first, mode="clip")
+        if self._open is None:
+            bounds = self.met + 1 << EPOCH_SHIFT
+            if last - first + 1 > self.B:
+                bounds = bounds[np.minimum(np.searchsorted(self.block_ids, np.arange(first, last + 1)), self.B - 1)]
+            self._open = bounds, np.repeat(bounds, self.machine.threads)
+        if len(codes) and codes[0] & MANY:
+            return self._open[0].take((codes & (MANY - 1)) - first, mode="clip")
+        return self._open[1].take(codes - (first * self.machine.threads + 1), mode="clip")
+
+    _open: tuple[Array, Array] | None = None  # of `met`, by block and by thread
 
     # ---- forks ----
     def give_knowledge(self, child: Any) -> None:

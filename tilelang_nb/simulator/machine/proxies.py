@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from .knowledge import add, of_warps
-from .shadow import CODE, EPOCH_SHIFT, LAST_EPOCH, MANY
+from .knowledge import EPOCH_SHIFT, MANY, add, of_warps
+from .shadow import CODE, LAST_EPOCH
 
 Array = Any
 

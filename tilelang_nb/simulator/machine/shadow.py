@@ -14,14 +14,13 @@ from typing import Any
 
 import numpy as np
 
+from .knowledge import CODE_BITS, EPOCH_SHIFT, MANY, SITE_BITS
 from .read_records import ReadRecords
 
-CODE_BITS, SITE_BITS = 31, 12
 CODE = (1 << CODE_BITS) - 1
 SITE = (1 << SITE_BITS) - 1
-MANY = 1 << 30  # a code with this bit stands for several threads of one block, whose number is in the low bits
+# A code with the bit MANY stands for several threads of one block, whose number is in the low bits.
 EVERYBODY = CODE  # threads of several blocks
-EPOCH_SHIFT = CODE_BITS + SITE_BITS
 LAST_EPOCH = (1 << (63 - EPOCH_SHIFT)) - 1  # of a write that has not landed: nothing orders it before anything
 Array = Any
 
@@ -92,7 +91,7 @@ class Shadow:
         if machine.epochs.exhausted:
             return None
         if machine.strands == 1 and not self.across_blocks:  # all that is older than the last barrier is ordered
-            recent = records >= strand.first_open(codes) << EPOCH_SHIFT
+            recent = records >= strand.first_open(codes)
         else:
             recent = records != 0
         if not recent.any():
