@@ -103,7 +103,7 @@ def test_what_is_no_array_in_one_row_of_the_dtype_is_refused() -> None:
     a, b = np.zeros(10, "float32"), np.zeros((10, 2), "float32")
     assert "dtype float64" in refused(scaled(), a.astype("float64"), b, 10)
     assert "elements in one row" in refused(scaled(), np.zeros(40, "float32")[::2], b, 10)
-    assert "TL301" in refused(scaled(), a.ctypes.data, b, 10)
+    assert "pass the array itself, not its address" in refused(scaled(), a.ctypes.data, b, 10)
     assert "TL301" in refused(scaled(), None, b, 10)
     assert "these sizes do not fit" in refused(scaled(), a, b, -1)
     both = refused(scaled(), a.astype("float64"), b[:3], 10)

@@ -186,6 +186,8 @@ def _read(parameter: Any, reader: Callable[..., Any], given: Any, written: bool 
         remedy = error.remedy
         if isinstance(given, (list, tuple)) and parameter.kind != "scalar":
             remedy = array_of_list(parameter, written)
+        elif parameter.kind != "scalar" and parameter.pointed and isinstance(given, int):
+            remedy = "pass the array itself, not its address: its size is checked"
         raise mismatch(parameter.name, expected_of(parameter), error.given, remedy) from None
 
 
