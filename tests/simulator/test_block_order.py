@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tilelang_nb
+from tilelang_nb.simulator.machine import block_order
 
 HEAD = """
 @T.prim_func
@@ -44,7 +45,9 @@ if last[0] == 3 and t == 5:
 TOGETHER = "if t == 3:\n    P[b] = b + 1\nT.sync_threads()"
 
 
-def test_the_last_block_adds_up_what_all_have_stored():
+@pytest.mark.parametrize("most", [0, 1024])
+def test_the_last_block_adds_up_what_all_have_stored(most, monkeypatch):
+    monkeypatch.setattr(block_order, "MOST_MEETINGS", most)
     findings, _, _, y = run(LAST_BLOCK.format(store=TOGETHER, order='"acq_rel"'), 4, 64)
     assert findings == [] and y[0] == 10
 
@@ -264,3 +267,12 @@ def test_a_loop_that_asks_for_ever_ends_though_its_turns_change_something(turn):
     findings, *_ = run(text, 2, 1, right=False)
     assert len(findings) == 1 and "TL405" in findings[0] and "line 7:" in findings[0]
     assert "no other thread stores what would end it" in findings[0]
+
+
+@pytest.mark.parametrize("order", ["acq_rel", "relaxed"])
+def test_very_many_threads_at_many_places_in_one_operation(order):
+    """They are not told apart then."""
+    fence = 'T.call_extern("void", "__threadfence")'
+    text = f'{fence}\nT.atomic_add(F[(b * 7 + t) % 4], 1, memory_order="{order}")\n{fence}'
+    findings, _, f, _ = run(text, 400, 64)
+    assert findings == [] and f.tolist() == [400 * 16] * 4

@@ -19,6 +19,7 @@ from .clocks import Clocks, Release
 
 RELEASES, ACQUIRES = ("release", "acq_rel", "seq_cst"), ("consume", "acquire", "acq_rel", "seq_cst")
 WARP = 32
+MOST_MEETINGS = 1024  # of a block at a place in one operation, beyond which they are not told apart
 Array = Any
 
 
@@ -143,6 +144,12 @@ class BlockOrder:
         addresses = np.broadcast_to(addresses, lanes.shape)
         turns = zip(lanes.reshape(-1, self.B, self.T), addresses.reshape(-1, self.B, self.T))
         for taking, places in turns:
+            block, lane = np.nonzero(taking)
+            if self.B > 1 and len(block) > MOST_MEETINGS:
+                pairs = (block.astype(np.int64) << 48) ^ places[block, lane]
+                if len(np.unique(pairs)) > MOST_MEETINGS:
+                    self._meet_all(taking, places, order, kind)
+                    continue
             for block in np.flatnonzero(taking.any(1)).tolist():
                 threads, row = np.flatnonzero(taking[block]), places[block][taking[block]]
                 if (row == row[0]).all():
@@ -153,6 +160,27 @@ class BlockOrder:
                     self._meet_in(int(self.block_ids[block]), mine, place, order, kind)
         if kind != "load":
             self.new_epoch()
+
+    def _meet_all(self, taking: Array, places: Array, order: str, kind: str) -> None:
+        """Very many threads come to very many places at once: each counts as if it met all others there."""
+        meetings = self.machine.meetings
+        clocks = meetings.clocks
+        flags = [meetings.flags.setdefault(place, Flag()) for place in np.unique(places[taking]).tolist()]
+        here = {int(self.block_ids[at]): self.threads[taking[at]] for at in np.flatnonzero(taking.any(1)).tolist()}
+        total = clocks.of_all(np.array([flag.clock for flag in flags])) if kind != "store" else 0
+        if kind != "load" and (order in RELEASES or meetings.fences or meetings.met):
+            known = clocks.of_all(np.concatenate([meetings.own[block, threads] for block, threads in here.items()]))
+            releases = {block: self._covered(threads) for block, threads in here.items()}
+            total = clocks.released_together(releases, clocks.merged(total, known))
+        if kind != "store" and total:
+            for block, threads in here.items():
+                if order in ACQUIRES:
+                    self._learn(block, threads, total)
+                else:
+                    meetings.learn(meetings.pending, block, threads, total)
+        if kind != "load":
+            for flag in flags:
+                flag.clock, flag.block, flag.sent = total, -1, 0
 
     def _meet_in(self, block: int, threads: Array, place: int, order: str, kind: str) -> None:
         """Some threads of a block come to a place in memory."""

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 Array = Any
-KEPT = 512  # clocks beyond those in use that may be kept
+KEPT = 512  # clocks that are kept at least, before those that are not in use are looked for
 MOST_BLOCKS = 4096  # of a launch whose clocks tell blocks apart
 
 
@@ -57,7 +57,7 @@ class Clocks:
         self.blocks, self._in_use = blocks, in_use
         self.fine = blocks <= MOST_BLOCKS
         self._vectors: dict[int, Array] = {0: np.zeros(blocks if self.fine else 0, np.int32)}
-        self._last = 0
+        self._last, self._most = 0, KEPT
         self._merged: dict[tuple[int, int], int] = {}
         self._covers: list[tuple[Release, ...]] = [()]
         self._cover_of: dict[tuple[int, ...], int] = {}  # numbers of releases -> number of their cover
@@ -76,19 +76,28 @@ class Clocks:
             last = max([*same, release], key=lambda one: one.epoch)
             mine[:] = [one for one in mine if not any(one is other for other in same)][-8:] + [last]
             return max(known, release.epoch)
-        lanes = release.lanes.tobytes()
-        self._releases.append(release)
-        self._sets.append(self._lane_sets.setdefault(lanes, len(self._lane_sets)))
+        return self.released_together({block: release}, known)
+
+    def released_together(self, releases: dict[int, Release], known: int) -> int:
+        """The clock of those who know releases of several blocks, and what was known before."""
+        if not self.fine:
+            return max((self.released(block, release, known) for block, release in releases.items()), default=known)
         vector = self._vectors[known].copy()
-        vector[block] = self._joined(int(vector[block]), self._cover((len(self._releases) - 1,)))
+        for block, release in releases.items():
+            vector[block] = self._joined(int(vector[block]), self._new(release))
         return self._number(vector)
 
+    def _new(self, release: Release) -> int:
+        """The cover of a release alone."""
+        self._releases.append(release)
+        self._sets.append(self._lane_sets.setdefault(release.lanes.tobytes(), len(self._lane_sets)))
+        return self._cover((len(self._releases) - 1,))
+
     def _number(self, vector: Array) -> int:
-        if len(self._vectors) > KEPT:
-            live = {0, *self._in_use()}
-            if len(live) < len(self._vectors) // 2:
-                self._vectors = {number: one for number, one in self._vectors.items() if number in live}
-                self._merged = {}
+        if len(self._vectors) > self._most:
+            live = {0, *self._in_use(), *range(self._last - KEPT, self._last + 1)}  # new ones may be in no table yet
+            self._vectors = {number: one for number, one in self._vectors.items() if number in live}
+            self._merged, self._most = {}, KEPT + 2 * len(live)
         self._last += 1
         self._vectors[self._last] = vector
         return self._last
